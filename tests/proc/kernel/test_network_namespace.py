@@ -11,7 +11,7 @@ import pytest
 
 from opskit import interrupts
 from opskit.proc.inet_diag import Reader
-from opskit.proc.kernel.network_namespace import network_namespace
+from opskit.proc.kernel.network_namespace import NetworkNamespace
 from opskit.proc.kernel.sock_diag import SockDiag
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="entering a namespace needs root")
@@ -24,6 +24,10 @@ server = socket.socket(); server.bind(("0.0.0.0", 7777)); server.listen()
 print("ready")
 signal.pause()
 """
+
+
+def network_namespace(path):
+    return NetworkNamespace(path).inside()
 
 
 def ours():
@@ -54,8 +58,6 @@ def test_what_is_made_and_read_there(space):
     assert ours() == before
     assert ports(diag) == {(7777).to_bytes(2, "big")}
     diag.close()
-    with network_namespace(None):
-        assert ours() == before
 
 
 def test_coming_back(space):
@@ -94,3 +96,15 @@ def test_a_namespace_that_cannot_be_entered(tmp_path):
         with pytest.raises(OSError), network_namespace(path):
             socket.socket().close()
     assert ours() == before
+
+
+def test_it_outlives_its_process(space):
+    """It can be entered again and again, also after the process has ended; closed, it is let go."""
+    held, its = NetworkNamespace(space), os.readlink(space)
+    os.kill(int(space.split("/")[2]), signal.SIGKILL)
+    for _ in range(2):
+        with held.inside():
+            assert ours() == its
+    held.close()
+    with pytest.raises(OSError), held.inside():
+        pass

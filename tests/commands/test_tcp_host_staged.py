@@ -21,16 +21,6 @@ def looked(staged, *options, code=None, user=None):
     return found, answer
 
 
-def objects(text):
-    """The JSON objects that follow each other."""
-    decoder, found = json.JSONDecoder(), []
-    while text.strip():
-        answer, end = decoder.raw_decode(text.lstrip())
-        found.append(answer)
-        text = text.lstrip()[end:]
-    return found
-
-
 def test_a_server_that_does_not_accept():
     """Recv-Q 5 above a backlog of 4, with the drops of the window: an error that names the process."""
     with stage("unaccepted", backlog=4, clients=12, again=8) as staged:
@@ -87,15 +77,11 @@ def test_connections_that_are_not_closed(inbound, place):
 def test_connections_that_leak_slowly():
     """12 are a note; under a watch they grow, and are a warning with the rate."""
     with stage("close_wait", number=12, more_each=0.05) as staged:
-        done = staged.run("tcp", staged.pid, "-w", "-i", "0.3", "-c", "6", "-f", "json")
-        first, *_, last = [
-            next((each for each in answer["findings"] if each["code"] == "tcp-close-wait"), None)
-            for answer in objects(done.stdout)
-        ]
-        assert first["severity"] == "note"
-        assert last["severity"] == "warning"
-        assert "they grew from 1" in last["summary"]
-        assert " a minute" in last["summary"]
+        assert looked(staged, staged.pid, code="tcp-close-wait")[0]["tcp-close-wait"]["severity"] == "note"
+        found, _ = looked(staged, staged.pid, "-w", "-i", "0.3", "-c", "6", code="tcp-close-wait")
+        assert found["tcp-close-wait"]["severity"] == "warning"
+        assert "; they grew from " in found["tcp-close-wait"]["summary"]
+        assert found["tcp-close-wait"]["summary"].endswith(" a minute")
 
 
 def test_ports_that_run_out():

@@ -36,7 +36,8 @@ def connection_findings(groups: Sequence[Group]) -> Iterator[Finding]:
         for code, verdict, harmed_of in _HARMS:
             harmed = harmed_of([each for each in group.judged if each.verdict == verdict])
             if harmed:
-                yield _finding(code, group._replace(verdict=verdict, judged=tuple(harmed)))
+                of_them = ((verdict, len(harmed)),)
+                yield _finding(code, group._replace(verdict=verdict, judged=tuple(harmed), verdicts=of_them))
         if _loses(group, sent_s):
             yield _finding("tcp-network-loses", group._replace(verdict=verdicts.LOSS))
 

@@ -30,6 +30,8 @@ _RECENT_MS = 1000
 _MOST_CANDIDATES = 400
 _CHOOSING_LOOKS = 3  # then those are kept that did the most
 _LISTENING_S, _MANY_LISTENING_S, _MANY_LISTENING = 0.1, 0.5, 300
+# At even gaps, looks at requests that repeat at a multiple of the gap would always see the same moment of them.
+_GOLDEN, _UNEVEN = 0.618034, 0.9
 
 
 class _Window:
@@ -132,7 +134,8 @@ class Collector:
                 listened_s = now + (_MANY_LISTENING_S if many else _LISTENING_S)
             step_s = 1 / rate_hz(sum(len(window.sampler.tracks) for window in windows))
             next_s = max(next_s + step_s, now + step_s / 2)  # late looks are left out
-            host.sleep(max(0.0, min(next_s, end_s) - host.monotonic()))
+            due_s = next_s + (looks * _GOLDEN % 1 - 0.5) * _UNEVEN * step_s
+            host.sleep(max(0.0, min(due_s, end_s) - host.monotonic()))
 
     def _end(self, window: _Window, records: Records, is_wanted: Callable[[Row], bool] | None) -> Space:
         """Add the records of a network namespace."""

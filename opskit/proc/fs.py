@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, TypeVar, overload
 
 from opskit.errors import BadInput, NotSupported
 from opskit.proc import fd_directory
+from opskit.proc.file_space import Space
 from opskit.proc.held_file import HeldFile
 from opskit.records import NamedTuple
 
@@ -120,22 +121,11 @@ def check_untrusted(found: FileId, path: str, limit_bytes: int) -> None:
         raise OSError(errno.EFBIG, os.strerror(errno.EFBIG), path)
 
 
-class Space(NamedTuple):
-    """Space of a file system. What is free is for unprivileged users; inodes None: not counted. `size_bytes` 0: no limit (tmpfs)."""
-
-    read_only: bool
-    free_bytes: int
-    free_inodes: int | None
-    size_bytes: int = 0
-    block_bytes: int = 0  # the page size on tmpfs and hugetlbfs
-    inodes: int | None = None
-
-    @classmethod
-    def of(cls, found: os.statvfs_result) -> Space:
-        """Build it from Python's record."""
-        unit, inodes, is_read_only = found.f_frsize, found.f_files or None, bool(found.f_flag & os.ST_RDONLY)
-        left = found.f_favail if inodes else None
-        return cls(is_read_only, found.f_bavail * unit, left, found.f_blocks * unit, unit, inodes)
+def space_of(found: os.statvfs_result) -> Space:
+    """The record of Python's."""
+    unit, inodes, is_read_only = found.f_frsize, found.f_files or None, bool(found.f_flag & os.ST_RDONLY)
+    left = found.f_favail if inodes else None
+    return Space(is_read_only, found.f_bavail * unit, left, found.f_blocks * unit, unit, inodes)
 
 
 class ProcFS:
@@ -377,7 +367,7 @@ class ProcFS:
 
     def space_at(self, path: str) -> Space:
         """The free space on the file system of a path."""
-        return Space.of(os.statvfs(path))
+        return space_of(os.statvfs(path))
 
     def _exists(self, path: str) -> bool:
         return os.path.lexists(path)

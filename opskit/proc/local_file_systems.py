@@ -15,8 +15,9 @@ from opskit.proc.tmpfs_mounts import device_number, is_below, path_of
 from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
+    from opskit.proc.file_space import Space
     from opskit.proc.files.mountinfo import Mount
-    from opskit.proc.fs import ProcFS, Space
+    from opskit.proc.fs import ProcFS
     from opskit.proc.process_mounts import ProcessMounts
 
 OVERLAY = "overlay"

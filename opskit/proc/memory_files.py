@@ -15,8 +15,9 @@ import re
 import stat
 from typing import TYPE_CHECKING
 
+from opskit.proc.fd_directory import FD_READABLE
 from opskit.proc.files.smaps import parse_smaps
-from opskit.proc.fs import FD_READABLE, GONE, optional
+from opskit.proc.fs import GONE, optional
 from opskit.proc.memory import PAGE_BYTES
 from opskit.proc.namespaces import namespace
 from opskit.proc.process_mounts import ProcessMounts, is_remote

@@ -17,7 +17,8 @@ from opskit.records import NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from opskit.proc.fs import ProcFS, Space
+    from opskit.proc.file_space import Space
+    from opskit.proc.fs import ProcFS
 
 HUGETLBFS, RAMFS = "hugetlbfs", "ramfs"
 IN_MEMORY = ("tmpfs", "devtmpfs", RAMFS, HUGETLBFS)

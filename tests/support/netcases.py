@@ -6,10 +6,10 @@ import contextlib
 from typing import NamedTuple
 
 import netlab
-from opskit.analysis.tcp.judge import judge
-from opskit.collect.tcp.collect import Collector
 
 from opskit.analysis.tcp import result as verdicts
+from opskit.analysis.tcp.judge import judge
+from opskit.collect.tcp.collect import Collector
 from opskit.collect.tcp.facts import Request
 from opskit.host import Host
 

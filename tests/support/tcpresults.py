@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from ipaddress import ip_address
 
-from opskit.analysis.tcp.harm import connection_findings
-
 from opskit.analysis.finding import HOST, Finding
 from opskit.analysis.tcp import result as verdicts
+from opskit.analysis.tcp.harm import connection_findings
 from opskit.analysis.tcp.result import Group, Judged, Rates, Result, Shares
 from opskit.collect.fd_threads import FdThread
 from opskit.collect.tcp.facts import Closing, Facts, Listener, Owner, Request, Sample, Space, Watched

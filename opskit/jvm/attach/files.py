@@ -20,13 +20,14 @@ from opskit.jvm.mapped_files import parse_jvm_maps
 from opskit.jvm.perfdata.holders import Holders, mapped_file
 from opskit.proc.files.stat import parse_stat
 from opskit.proc.files.status import parse_status
-from opskit.proc.fs import GONE, FileId, ProcFS, Space, kind_of, optional
+from opskit.proc.fs import GONE, FileId, ProcFS, kind_of, optional
 from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from opskit.jvm.discover import Jvm
+    from opskit.proc.file_space import Space
     from opskit.proc.files.maps import Mapping
 
 

@@ -8,10 +8,10 @@ import fdfacts
 import jsonschema
 import promtext
 import pytest
-from opskit.analysis.fds.deleted import judge_deleted
-from opskit.analysis.fds.of_process import held_by
 from schemafiles import schema_of
 
+from opskit.analysis.fds.deleted import judge_deleted
+from opskit.analysis.fds.of_process import held_by
 from opskit.render.formats import csv, markdown, prometheus, table, text
 from opskit.render.formats import json as as_json
 from opskit.render.report import About

@@ -10,10 +10,10 @@ import jsonschema
 import promtext
 import pytest
 import tcpresults
-from opskit.analysis.tcp.words import sentence
 from schemafiles import schema_of
 
 from opskit.analysis.tcp import result as verdicts
+from opskit.analysis.tcp.words import sentence
 from opskit.collect.tcp.facts import Request
 from opskit.render.formats import csv, markdown, prometheus, table, text
 from opskit.render.formats import json as as_json

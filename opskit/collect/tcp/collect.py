@@ -11,6 +11,7 @@ from opskit.collect.tcp.owners import Owners
 from opskit.collect.tcp.records import Records
 from opskit.collect.tcp.sampling import MOST_ACTIVE, MOST_SAMPLED, Sampler, rate_hz
 from opskit.collect.tcp.space import NetworkSpace, our_namespace
+from opskit.collect.tcp.threads import ConnectionThreads
 from opskit.errors import NotPermitted, NotSupported
 from opskit.proc.namespaces import namespace
 from opskit.proc.rights import how_to_be_allowed
@@ -51,6 +52,7 @@ class Collector:
         self._host, self._ask, self._keeps_dumps = host, ask, watch
         self._given = GivenPids(host, ask.pids, "tcp")
         self._owners = Owners(host)
+        self._threads = ConnectionThreads(host, ask)
         self._spaces: dict[bytes | None, tuple[NetworkSpace, Dump]] = {}  # with the last dump
         self._begun_s = host.monotonic()
 
@@ -77,6 +79,7 @@ class Collector:
         records = Records(self._owners)
         ends = [self._end(window, records, wanted(ask, scan)) for window in windows]
         notes = [line for window in windows for line in window.space.missing]
+        connections, closing = self._threads.add(records.connections, records.closing, notes)
         if records.unowned:
             notes += coverage_lines(host.fs, len(scan.scanned), scan.denied, len(scan.vanished))
         elsewhere = () if ask.pids else self._elsewhere()
@@ -86,7 +89,7 @@ class Collector:
             self._spaces.clear()
         return Facts(
             ask, max(window.last.at_s for window in windows) - min(window.first.at_s for window in windows),
-            tuple(records.connections), tuple(records.listeners), tuple(records.closing), tuple(ends),
+            connections, tuple(records.listeners), closing, tuple(ends),
             is_still=not host.fs.is_live, elsewhere=elsewhere,
             missing=tuple(dict.fromkeys(notes)), at_s=host.monotonic() - self._begun_s, idle=tuple(records.idle),
         )  # fmt: skip

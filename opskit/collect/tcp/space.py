@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from opskit.collect.tcp.host_facts import HostFacts
     from opskit.host import Host
+    from opskit.proc.inet_diag import End
     from opskit.proc.kernel.sock_diag import SockDiag
     from opskit.proc.tcp_dumps import Dump
     from opskit.proc.tcp_sockets import Socket
@@ -123,7 +124,7 @@ class NetworkSpace:
             with self._inside():
                 self._reads_host.begin()
 
-    def end(self, sockets: Iterable[Socket]) -> HostFacts:
+    def end(self, ends: Iterable[End]) -> HostFacts:
         """The host at the end of a window. Raises OSError where the namespace is gone."""
         with self._inside():
-            return self._reads_host.end(sockets)
+            return self._reads_host.end(ends)

@@ -51,13 +51,6 @@ def tcp(run: Run, targets: tuple[str, ...], peer: str | None, listen: bool, ask:
     about = {"pid": " ".join(map(str, pids)) or None, "peer": peer}
     closed: list[Look] = []
     moments: list[Moment] = []
-    looks: list[Look] = []
-
-    def look() -> Result:
-        facts = collector.look()
-        if run.watching:
-            keep(looks, closing_look(facts))
-        return judge(facts, looks)
 
     def look() -> Result:
         facts = collector.look()

@@ -49,15 +49,14 @@ def tcp(run: Run, targets: tuple[str, ...], peer: str | None, listen: bool, ask:
     collector = Collector(run.host, Request(pids, window_s, network, ask, run.uids), watch=run.watching)
     shown = view.Shown(run.format == "text", verbose, listen, run.top, ask)
     about = {"pid": " ".join(map(str, pids)) or None, "peer": peer}
-
+    closed: list[Look] = []
     moments: list[Moment] = []
-    looks: list[Look] = []
 
     def look() -> Result:
         facts = collector.look()
         if run.watching:
-            keep(looks, closing_look(facts))
-        return judge(facts, looks)
+            keep(closed, closing_look(facts))
+        return judge(facts, closed)
 
     def show(result: Result) -> Report:
         report = view.report(run.about(about), result, shown)

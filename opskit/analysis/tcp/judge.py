@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 
 def judge(facts: Facts, looks: Sequence[Look] = ()) -> Result:
-    """Verdicts of all connections in groups, listening sockets, leaks, and findings. `looks`: see closing_findings()."""
-    groups = groups_of(facts.connections)
+    """Verdicts of all connections in groups, listening sockets, leaks, and findings. `looks`: what closing_look() kept of a watch."""
+    groups = groups_of(facts.connections, facts.idle)
     found = [*connection_findings(groups), *host_findings(facts, looks)]
     return Result(
         facts, groups, tuple(sorted(facts.listeners, key=_fullest_first)),

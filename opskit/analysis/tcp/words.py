@@ -47,7 +47,7 @@ class _Said(NamedTuple):
 
 def subject(group: Group) -> str:
     """`orders -> 10.0.0.7:5432 (20 connections)`; of connections that the peer made `10.0.0.9 -> orders:8080 (1 connection)`."""
-    return f"{_ends(group.command, group.inbound, group.host, group.port)} ({plural(len(group.judged), 'connection')})"
+    return f"{_ends(group.command, group.inbound, group.host, group.port)} ({plural(group.connections, 'connection')})"
 
 
 def connection_subject(judged: Judged) -> str:

@@ -11,6 +11,7 @@ from opskit.collect.tcp.owners import Owners
 from opskit.collect.tcp.records import Records
 from opskit.collect.tcp.sampling import MOST_ACTIVE, MOST_SAMPLED, Sampler, rate_hz
 from opskit.collect.tcp.space import NetworkSpace, our_namespace
+from opskit.collect.tcp.threads import ConnectionThreads
 from opskit.errors import NotPermitted, NotSupported
 from opskit.proc.namespaces import namespace
 from opskit.proc.rights import how_to_be_allowed
@@ -29,6 +30,8 @@ _RECENT_MS = 1000
 _MOST_CANDIDATES = 400
 _CHOOSING_LOOKS = 3  # then those are kept that did the most
 _LISTENING_S, _MANY_LISTENING_S, _MANY_LISTENING = 0.1, 0.5, 300
+# At even gaps, looks at requests that repeat at a multiple of the gap would always see the same moment of them.
+_GOLDEN, _UNEVEN = 0.618034, 0.9
 
 
 class _Window:
@@ -49,11 +52,19 @@ class Collector:
         self._host, self._ask, self._keeps_dumps = host, ask, watch
         self._given = GivenPids(host, ask.pids, "tcp")
         self._owners = Owners(host)
+        self._threads = ConnectionThreads(host, ask)
         self._spaces: dict[bytes | None, tuple[NetworkSpace, Dump]] = {}  # with the last dump
         self._begun_s = host.monotonic()
 
     def look(self) -> Facts:
         """Read one window. Raises NoSuchProcess, NotPermitted where a process's fds cannot be read, NotSupported for a copy without sockets."""
+        try:
+            return self._look()
+        except NotSupported:
+            self._given.living()  # the last process may have ended, and its tables with it
+            raise
+
+    def _look(self) -> Facts:
         host = self._host
         ask = self._ask._replace(pids=self._given.living())
         scan = self._scan_given(ask.pids) if ask.pids else None
@@ -68,12 +79,18 @@ class Collector:
         records = Records(self._owners)
         ends = [self._end(window, records, wanted(ask, scan)) for window in windows]
         notes = [line for window in windows for line in window.space.missing]
+        connections, closing = self._threads.add(records.connections, records.closing, notes)
         if records.unowned:
             notes += coverage_lines(host.fs, len(scan.scanned), scan.denied, len(scan.vanished))
+        elsewhere = () if ask.pids else self._elsewhere()
+        if not self._keeps_dumps:
+            for space, _ in self._spaces.values():
+                space.close()
+            self._spaces.clear()
         return Facts(
             ask, max(window.last.at_s for window in windows) - min(window.first.at_s for window in windows),
-            tuple(records.connections), tuple(records.listeners), tuple(records.closing), tuple(ends),
-            is_still=not host.fs.is_live, elsewhere=() if ask.pids else self._elsewhere(),
+            connections, tuple(records.listeners), closing, tuple(ends),
+            is_still=not host.fs.is_live, elsewhere=elsewhere,
             missing=tuple(dict.fromkeys(notes)), at_s=host.monotonic() - self._begun_s, idle=tuple(records.idle),
         )  # fmt: skip
 
@@ -104,7 +121,6 @@ class Collector:
         known = self._spaces.get(name)
         if known is None or not self._keeps_dumps:
             space = NetworkSpace(self._host, pid)
-            space.begin()
             known = space, space.dump()
         window = _Window(self._host, *known, is_wanted)
         self._spaces[name] = known
@@ -129,7 +145,8 @@ class Collector:
                 listened_s = now + (_MANY_LISTENING_S if many else _LISTENING_S)
             step_s = 1 / rate_hz(sum(len(window.sampler.tracks) for window in windows))
             next_s = max(next_s + step_s, now + step_s / 2)  # late looks are left out
-            host.sleep(max(0.0, min(next_s, end_s) - host.monotonic()))
+            due_s = next_s + (looks * _GOLDEN % 1 - 0.5) * _UNEVEN * step_s
+            host.sleep(max(0.0, min(due_s, end_s) - host.monotonic()))
 
     def _end(self, window: _Window, records: Records, is_wanted: Callable[[Row], bool] | None) -> Space:
         """Add the records of a network namespace."""

@@ -30,14 +30,16 @@ class Records:
         self.listeners: list[Listener] = []
         self.closing: list[Closing] = []
         self.unowned = False
+        self._space = -1
 
     def add(self, first: Dump, begun: Begun, sampler: Sampler, found: Gathered) -> None:
         """Add those of one network namespace: at the begin, in between, and at the end."""
+        self._space += 1
         self._add_connections(first, sampler, found, begun.ports)
         for key, (number, place) in found.idle.items():
             _, inbound, state, family, peer, port = key
             owner = self._owner(place.socket().inode)
-            self.idle.append(Idle(owner, packed(family, peer), _number(port), inbound, state, number))
+            self.idle.append(Idle(owner, packed(family, peer), _number(port), inbound, state, number, self._space))
         for cookie, last in found.listening.items():
             before, after = begun.listening.get(cookie, last).socket(), last.socket()
             most = max(before.recv_queue, after.recv_queue, sampler.most_waiting.get(cookie, 0))
@@ -68,7 +70,8 @@ class Records:
         after = last.socket()
         before = after if first is last else first.socket()
         elapsed_s = last.at_s - first.at_s
-        self.connections.append(Watched(before, after, elapsed_s, inbound, self._owner(after.inode), samples))
+        owner = self._owner(after.inode)
+        self.connections.append(Watched(before, after, elapsed_s, inbound, owner, samples, space=self._space))
 
     def _add_closing(self, begun: list[Row], found: Mapping[Key, list[Row]]) -> None:
         before = {row[4] for row in begun}

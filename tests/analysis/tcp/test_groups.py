@@ -11,6 +11,7 @@ from opskit.analysis.tcp.harm import connection_findings
 from opskit.analysis.tcp.result import Shares
 from opskit.analysis.tcp.words import connection_subject, percents, sentence
 from opskit.catalog import FINDINGS
+from opskit.collect.tcp.facts import Idle
 
 MIB = 1 << 20
 STOPPED = {"recv_queue": 2 * MIB, "samples": steady(recv_queue=2 * MIB)}
@@ -169,3 +170,27 @@ def test_a_black_hole_needs_proof():
     assert groups_of([one])[0].verdict == verdicts.BLACK_HOLE
     assert codes(one) == []
     assert codes(one, one) == ["tcp-mtu-black-hole"]
+
+
+def test_idle_connections_that_were_only_counted():
+    """They belong to the group of the others, or are one of their own."""
+    counted = [
+        Idle(OWNER, PEER, 5432, False, 1, 19_000),
+        Idle(OWNER, PEER, 5432, False, 8, 5),
+        Idle(None, PEER, 80, True, 1, 7),
+    ]
+    first, second = groups_of(asking(2), counted)
+    assert first.verdicts == ((verdicts.REQUESTS, 2), (verdicts.IDLE, 19_005))
+    assert sentence(first).startswith("orders -> 10.0.0.7:5432 (19,007 connections): the peer's application takes 8")
+    assert (second.verdict, second.judged, second.connections, second.pids) == (verdicts.IDLE, (), 7, ())
+    assert sentence(second) == "10.0.0.7 -> :80 (7 connections): idle"
+
+
+def test_the_same_address_in_two_network_namespaces():
+    """127.0.0.1 of two containers are two peers."""
+    one, two = (watched({}, {"bytes_acked": 5000}, local_port=number)._replace(space=number) for number in (0, 1))
+    assert [(group.space, group.connections) for group in groups_of([one, two])] == [(0, 1), (1, 1)]
+    assert {group.space for group in groups_of([], [Idle(None, PEER, 80, True, 1, 7, space) for space in (0, 1)])} == {
+        0,
+        1,
+    }

@@ -58,6 +58,13 @@ class Collector:
 
     def look(self) -> Facts:
         """Read one window. Raises NoSuchProcess, NotPermitted where a process's fds cannot be read, NotSupported for a copy without sockets."""
+        try:
+            return self._look()
+        except NotSupported:
+            self._given.living()  # the last process may have ended, and its tables with it
+            raise
+
+    def _look(self) -> Facts:
         host = self._host
         ask = self._ask._replace(pids=self._given.living())
         scan = self._scan_given(ask.pids) if ask.pids else None
@@ -75,10 +82,14 @@ class Collector:
         connections, closing = self._threads.add(records.connections, records.closing, notes)
         if records.unowned:
             notes += coverage_lines(host.fs, len(scan.scanned), scan.denied, len(scan.vanished))
+        elsewhere = () if ask.pids else self._elsewhere()
+        if not self._keeps_dumps:
+            for space, _ in self._spaces.values():
+                space.close()
+            self._spaces.clear()
         return Facts(
             ask, max(window.last.at_s for window in windows) - min(window.first.at_s for window in windows),
-            connections, tuple(records.listeners), closing, tuple(ends),
-            is_still=not host.fs.is_live, elsewhere=() if ask.pids else self._elsewhere(),
+            connections, tuple(records.listeners), closing, tuple(ends), is_still=not host.fs.is_live, elsewhere=elsewhere,
             missing=tuple(dict.fromkeys(notes)), at_s=host.monotonic() - self._begun_s, idle=tuple(records.idle),
         )  # fmt: skip
 
@@ -109,7 +120,6 @@ class Collector:
         known = self._spaces.get(name)
         if known is None or not self._keeps_dumps:
             space = NetworkSpace(self._host, pid)
-            space.begin()
             known = space, space.dump()
         window = _Window(self._host, *known, is_wanted)
         self._spaces[name] = known

@@ -12,12 +12,10 @@ import maven
 import netlab
 import pytest
 from netcases import ANSWERS, READS, REQUESTS, VETH, WRITES, Case, group_of, look, staged, symmetric
-from netline import ADDRESSES
 
 from opskit.analysis.tcp import result as verdicts
 
 SOCKETS = jvms.SOURCE.parent / "Sockets.java"
-HERE, THERE = (pair[0] for pair in ADDRESSES)
 
 
 @pytest.fixture
@@ -40,14 +38,14 @@ def requests(request, java):
     """A JVM that asks another JVM on three connections, over a line of 10 ms: (line, client, server)."""
     with netlab.line(**symmetric(5)) as line:
         server = java(line, 1, "serve=7000,40", version=request.param)
-        client = java(line, 0, f"ask={THERE},7000,10,3", version=request.param)
+        client = java(line, 0, f"ask={line.addresses[1][0]},7000,10,3", version=request.param)
         time.sleep(1)
         yield line, client, server
 
 
 def test_jvms_that_talk(inprocess, requests):
     """The client waits for the server's application; with --ask its threads and their Java stacks own the connections."""
-    _, client, server = requests
+    line, client, server = requests
     result = look(client.pid, server.pid, ask=True)
     asks, serves = group_of(result, client.pid), group_of(result, server.pid)
     assert (asks.verdict, serves.verdict) == (verdicts.REQUESTS, verdicts.REQUESTS)
@@ -57,7 +55,7 @@ def test_jvms_that_talk(inprocess, requests):
     assert waiting, owners
     assert any("Sockets.question" in frame for name in waiting for frame in owners[name].frames)
     done = inprocess("tcp", client.pid, "-i", "1", "-f", "text")
-    assert f"-> {THERE}:7000 (3 connections): " in done.out, done.out
+    assert f"-> {line.addresses[1][0]}:7000 (3 connections): " in done.out, done.out
 
 
 def test_nothing_is_sent_to_a_jvm_unasked(requests):
@@ -76,7 +74,7 @@ def test_jvm_that_does_not_read(java):
     """A slow consumer is found with its thread and where it sleeps instead of reading."""
     with netlab.line(**VETH) as line:
         consumer = java(line, 1, "read=7000,2500,50")
-        java(line, 0, f"write={THERE},7000")
+        java(line, 0, f"write={line.addresses[1][0]},7000")
         time.sleep(1)
         result = look(consumer.pid, ask=True)
     group = group_of(result, consumer.pid)
@@ -120,7 +118,7 @@ def test_watch(inprocess):
     with staged(Case(symmetric(5), {**REQUESTS, "name": "orders"}, ANSWERS, set(), set())) as ends:
         done = inprocess("tcp", ends.here.pid, "-w", "-c", "3", "-i", "0.7", "-f", "text")
     assert done.code == 0, done.err
-    assert len(re.findall(r"orders -> \S+:7000: ", done.out)) == 3, done.out
+    assert len(re.findall(r"(?m)^orders -> \S+:7000 \(1 connection\): ", done.out)) == 3, done.out
 
 
 def test_another_user(as_nobody):

@@ -48,14 +48,16 @@ def _whole_window(judged: Judged) -> Window | None:
 
 
 def _is_behind(judged: Judged) -> bool:
-    """It read nothing, or too little for what was queued all the time to be read within a second."""
+    """It read nothing, or too little for what was queued to be read within a second: all the time, or as its queue was full at times."""
     window = _whole_window(judged)
     if window is None or window.read is None:
         return False
     if not window.read:
         return True
-    queues = [look.recv_queue for look in looks(judged.connection)]
-    queued = sorted(queues)[int(len(queues) * (1 - _THROUGHOUT))]
+    seen = looks(judged.connection)
+    queues = sorted(look.recv_queue for look in seen)
+    is_full = any(look.recv_queue >= look.rcv_ssthresh for look in seen)
+    queued = sum(queues) / len(queues) if is_full else queues[int(len(queues) * (1 - _THROUGHOUT))]
     return queued >= _LATE_S * window.read / window.elapsed_s
 
 
@@ -77,8 +79,9 @@ def _those(is_harmed: Callable[[Judged], bool], judged: Sequence[Judged]) -> Seq
 
 
 def _in_black_hole(judged: Sequence[Judged]) -> Sequence[Judged]:
-    """All of them, if the peer of one is known to be there, or several show the same."""
-    return judged if len(judged) > 1 or any(_is_heard(each) for each in judged) else ()
+    """All of them, if the peer of one is known to be there, or several show the same. A client may have gone, a server seldom."""
+    proven = len(judged) > 1 or any(_is_heard(each) or not each.connection.inbound for each in judged)
+    return judged if proven else ()
 
 
 def _is_heard(judged: Judged) -> bool:

@@ -89,7 +89,8 @@ class Collector:
             self._spaces.clear()
         return Facts(
             ask, max(window.last.at_s for window in windows) - min(window.first.at_s for window in windows),
-            connections, tuple(records.listeners), closing, tuple(ends), is_still=not host.fs.is_live, elsewhere=elsewhere,
+            connections, tuple(records.listeners), closing, tuple(ends),
+            is_still=not host.fs.is_live, elsewhere=elsewhere,
             missing=tuple(dict.fromkeys(notes)), at_s=host.monotonic() - self._begun_s, idle=tuple(records.idle),
         )  # fmt: skip
 

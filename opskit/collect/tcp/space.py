@@ -117,9 +117,13 @@ class NetworkSpace:
         return ListedDump(self._listed(), clock)
 
     def listening(self) -> Dump | None:
-        """The listening sockets alone; None: that costs as much as a dump."""
+        """The listening sockets alone, with the number of connections that each has refused; None: that costs as much as a dump."""
         diag = self._diag
-        return None if diag is None else MessageDump(diag.dump(1 << LISTEN), self._reader, self._host.monotonic)
+        if diag is None:
+            return None
+        from opskit.proc.kernel.sock_diag import WITH_MEMORY
+
+        return MessageDump(diag.dump(1 << LISTEN, WITH_MEMORY), self._reader, self._host.monotonic)
 
     def looks(self, keys: list[bytes]) -> Iterator[bytes | None]:
         """A message about each of some sockets; None: it is gone, or there is no sock_diag."""

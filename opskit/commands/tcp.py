@@ -10,6 +10,7 @@ from opskit.commands.shared.declare import command
 from opskit.commands.shared.options import SHOW, TOP, USERS, WINDOWED, option
 
 if TYPE_CHECKING:
+    from opskit.analysis.tcp.closing import Look
     from opskit.analysis.tcp.moments import Moment
     from opskit.analysis.tcp.result import Result
     from opskit.commands.shared.run import Run
@@ -27,6 +28,7 @@ _WATCHED = 0.9  # of the interval: the rest is for reading owners and for judgin
 @option("-v", "--verbose", is_flag=True, group=SHOW, help="Show every connection, CLOSE-WAIT and the local ports used.")
 def tcp(run: Run, targets: tuple[str, ...], peer: str | None, listen: bool, ask: bool, verbose: bool) -> int:
     """Show what makes TCP connections slow: this application, the peer's, the network, or nothing."""
+    from opskit.analysis.tcp.closing import closing_look
     from opskit.analysis.tcp.judge import judge
     from opskit.analysis.tcp.moments import moment_of
     from opskit.analysis.watched import keep
@@ -47,8 +49,14 @@ def tcp(run: Run, targets: tuple[str, ...], peer: str | None, listen: bool, ask:
     collector = Collector(run.host, Request(pids, window_s, network, ask, run.uids), watch=run.watching)
     shown = view.Shown(run.format == "text", verbose, listen, run.top, ask)
     about = {"pid": " ".join(map(str, pids)) or None, "peer": peer}
-
+    closed: list[Look] = []
     moments: list[Moment] = []
+
+    def look() -> Result:
+        facts = collector.look()
+        if run.watching:
+            keep(closed, closing_look(facts))
+        return judge(facts, closed)
 
     def show(result: Result) -> Report:
         report = view.report(run.about(about), result, shown)
@@ -60,4 +68,4 @@ def tcp(run: Run, targets: tuple[str, ...], peer: str | None, listen: bool, ask:
             keep(moments, moment_of(result))
         return complete(report, result, shown, moments)
 
-    return run.show(lambda: judge(collector.look()), show, fit_height=run.top is None and not verbose)
+    return run.show(look, show, fit_height=run.top is None and not verbose)

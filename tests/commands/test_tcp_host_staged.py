@@ -11,7 +11,7 @@ from users import reserved_user
 
 def looked(staged, *options, code=None, user=None):
     """The findings of one window in the namespace, by their codes, and the whole answer."""
-    done = staged.run("tcp", "-i", "1", "-f", "json", *options, user=user)
+    done = staged.run("tcp", "-i", "0.5", "-f", "json", *options, user=user)
     assert done.stderr == ""
     answer = json.loads(done.stdout)
     found = {each["code"]: each for each in answer["findings"]}
@@ -23,7 +23,7 @@ def looked(staged, *options, code=None, user=None):
 
 def test_a_server_that_does_not_accept():
     """Recv-Q 5 above a backlog of 4, with the drops of the window: an error that names the process."""
-    with stage("unaccepted", backlog=4, clients=12, again=4) as staged:
+    with stage("unaccepted", backlog=4, clients=12, again=8) as staged:
         found, _ = looked(staged, code="tcp-listen-queue-full")
         full = found.pop("tcp-listen-queue-full")
         assert full["severity"] == "error"
@@ -34,7 +34,7 @@ def test_a_server_that_does_not_accept():
         assert f"({staged.pid}) does not accept them in time" in full["summary"]
         assert full["next"] == f"opskit tcp {staged.pid}"
         assert not found, "its clients in SYN_SENT are explained"
-        listed = staged.run("tcp", "--listen", "-i", "0.5").stdout
+        listed = staged.run("tcp", "--listen", "-i", "0.2").stdout
         assert "127.0.0.1:7100" in listed
         assert "is full" in listed
 
@@ -61,7 +61,7 @@ def test_what_happened_before():
 @pytest.mark.parametrize(("inbound", "place"), [(True, "on port 7101"), (False, "to 127.0.0.1:7101")])
 def test_connections_that_are_not_closed(inbound, place):
     """300 in CLOSE_WAIT, with owner, age and descriptors, among 20 that work."""
-    with stage("close_wait", number=300, inbound=inbound, working=20, age_s=1.2) as staged:
+    with stage("close_wait", number=300, inbound=inbound, working=20, age_s=0.6) as staged:
         found, _ = looked(staged, code="tcp-close-wait")
         leak = found["tcp-close-wait"]
         assert leak["severity"] == "warning"
@@ -69,23 +69,19 @@ def test_connections_that_are_not_closed(inbound, place):
             f"({staged.pid}) has 300 connections {place} that their peers closed and it has not (CLOSE_WAIT)"
             in leak["summary"]
         )
-        assert "the oldest at least 2." in leak["summary"]
+        assert "the oldest at least 1." in leak["summary"]
         assert "300 the same; fds " in leak["evidence"]
         assert leak["next"] == f"opskit fds {staged.pid} -w"
 
 
 def test_connections_that_leak_slowly():
     """12 are a note; under a watch they grow, and are a warning with the rate."""
-    with stage("close_wait", number=12, more_each=0.1) as staged:
-        done = staged.run("tcp", staged.pid, "-w", "-i", "0.6", "-c", "6", "-f", "json")
-        first, *_, last = [
-            next((each for each in json.loads(line)["findings"] if each["code"] == "tcp-close-wait"), None)
-            for line in done.stdout.splitlines()
-        ]
-        assert first["severity"] == "note"
-        assert last["severity"] == "warning"
-        assert "they grew from 1" in last["summary"]
-        assert " a minute" in last["summary"]
+    with stage("close_wait", number=12, more_each=0.05) as staged:
+        assert looked(staged, staged.pid, code="tcp-close-wait")[0]["tcp-close-wait"]["severity"] == "note"
+        found, _ = looked(staged, staged.pid, "-w", "-i", "0.3", "-c", "6", code="tcp-close-wait")
+        assert found["tcp-close-wait"]["severity"] == "warning"
+        assert "; they grew from " in found["tcp-close-wait"]["summary"]
+        assert found["tcp-close-wait"]["summary"].endswith(" a minute")
 
 
 def test_ports_that_run_out():
@@ -110,7 +106,7 @@ def test_ports_in_time_wait():
         found, _ = looked(staged, code="tcp-ports-exhausted")
         assert "100 of them are in TIME_WAIT" in found["tcp-ports-exhausted"]["summary"]
         assert found["tcp-ports-exhausted"]["fix"] == "sysctl net.ipv4.tcp_tw_reuse=1"
-    with stage("ports", used=100, closed=True, settled_s=1.5) as staged:
+    with stage("ports", used=100, closed=True, settled_s=1.2) as staged:
         assert staged.said["connect"] is None
         assert looked(staged)[0] == {}
 
@@ -131,23 +127,24 @@ def test_half_open_connections():
     with stage("half_open") as staged:
         found, _ = looked(staged, code="tcp-syn-queue-full")
         assert found["tcp-syn-queue-full"]["severity"] == "warning"
-        assert "SYN cookies in 1.0 s, 0 came back: a SYN flood" in found["tcp-syn-queue-full"]["summary"]
+        assert " SYN cookies in " in found["tcp-syn-queue-full"]["summary"]
+        assert ", 0 came back: a SYN flood" in found["tcp-syn-queue-full"]["summary"]
 
 
 def test_a_full_connection_tracking_table():
     """Entries, limit and drops; nearly full is a warning."""
-    with stage("tracked", clients_each=0.1) as staged:
-        found, _ = looked(staged, code="conntrack-full")
+    with stage("tracked") as staged:
         limit = staged.said["limit"]
+        found, _ = looked(staged, code="conntrack-nearly-full")
+        assert "is 93 % full" in found["conntrack-nearly-full"]["summary"]
+        staged.go_on()
+        found, _ = looked(staged, code="conntrack-full")
         assert found["conntrack-full"]["severity"] == "error"
         assert (
             f"the connection tracking table is full: {limit:,} of {limit:,} entries"
             in found["conntrack-full"]["summary"]
         )
-        assert "packets of new connections dropped in 1.0 s" in found["conntrack-full"]["summary"]
-    with stage("tracked", share=0.93) as staged:
-        found, _ = looked(staged, code="conntrack-nearly-full")
-        assert "is 93 % full" in found["conntrack-nearly-full"]["summary"]
+        assert "packets of new connections dropped in 5" in found["conntrack-full"]["summary"]
 
 
 def test_too_many_in_time_wait():
@@ -161,7 +158,7 @@ def test_too_many_in_time_wait():
 def test_loss_of_the_host():
     """Of all data segments, within half a percent."""
     with stage("lossy", percent=4) as staged:
-        found, _ = looked(staged, "-i", "3", code="tcp-host-retransmits")
+        found, _ = looked(staged, "-i", "1.5", code="tcp-host-retransmits")
         assert found["tcp-host-retransmits"]["share"] == pytest.approx(0.04, abs=0.008)
         assert "tcp-host-out-of-order" in found
 

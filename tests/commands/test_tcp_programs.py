@@ -118,7 +118,7 @@ def test_watch(inprocess):
     with staged(Case(symmetric(5), {**REQUESTS, "name": "orders"}, ANSWERS, set(), set())) as ends:
         done = inprocess("tcp", ends.here.pid, "-w", "-c", "3", "-i", "0.7", "-f", "text")
     assert done.code == 0, done.err
-    assert len(re.findall(r"orders -> \S+:7000 \(1 connection\): ", done.out)) == 3, done.out
+    assert len(re.findall(r"(?m)^orders -> \S+:7000 \(1 connection\): ", done.out)) == 3, done.out
 
 
 def test_another_user(as_nobody):

@@ -28,7 +28,7 @@ Place = tuple[int, int, bytes, int]
 _WORTH_A_NOTE = 10
 _LEAK_INBOUND, _LEAK_OUTBOUND = 20, 50  # a pool of idle connections has tens to one peer
 _OLD_MS = 60_000
-_LEAST_GAIN = 10
+_LEAST_GAIN, _MOST_POINTS = 10, 10
 _MOST_FDS = 5
 
 
@@ -94,19 +94,23 @@ def _pile(group: Sequence[Closing]) -> _Pile:
 
 def _working(facts: Facts) -> dict[Place, int]:
     """How many connections each place has that are not in CLOSE_WAIT."""
-    wanted = {_place(each.owner, each.inbound, each.host, each.port) for each in facts.closing}
-    numbers: dict[Place, int] = {}
-    for each in facts.connections if wanted else ():
+    numbers = {_place(each.owner, each.inbound, each.host, each.port): 0 for each in facts.closing}
+    found = [
+        (_place(each.owner, each.inbound, each.host, each.port), each.state, each.connections) for each in facts.idle
+    ]
+    for each in facts.connections if numbers else ():
         socket = each.last
         port = socket.local_port if each.inbound else socket.peer_port
-        place = _place(each.owner, each.inbound, socket.peer, port)
-        if place in wanted and socket.state != CLOSE_WAIT:
-            numbers[place] = numbers.get(place, 0) + 1
+        found.append((_place(each.owner, each.inbound, socket.peer, port), socket.state, 1))
+    for place, state, connections in found:
+        if place in numbers and state != CLOSE_WAIT:
+            numbers[place] += connections
     return numbers
 
 
 def _severity(pile: _Pile, working: int, track: Sequence[tuple[float, int]]) -> Severity | None:
-    if is_steady(track) and track[-1][1] - track[0][1] >= _LEAST_GAIN and pile.lasting * 2 >= track[-1][1]:
+    points = track[:: max(1, len(track) // _MOST_POINTS)]  # a slow leak gains none between most looks
+    if is_steady(points) and points[-1][1] - points[0][1] >= _LEAST_GAIN and pile.lasting * 2 >= pile.last:
         return "warning"
     least = _LEAK_INBOUND if pile.inbound else _LEAK_OUTBOUND
     if pile.lasting >= least and (pile.lasting >= working or (pile.oldest_ms or 0) >= _OLD_MS):
@@ -123,11 +127,12 @@ def _finding(facts: Facts, pile: _Pile, severity: Severity, track: Sequence[tupl
     per_s = slope(track)
     rate = f", {per_s * 60:+.0f} a minute" if per_s is not None and len(track) >= A_TREND else ""
     grew = f"; they grew from {earlier:,} to {number:,} in {duration(since_s)}{rate}" if number > earlier else ""
-    fds = listed([str(fd) for fd in pile.fds], _MOST_FDS)
+    named = [str(fd) for fd in pile.fds[:_MOST_FDS]]  # of many connections not all fds are read
+    fds = ", ".join([*named, *([f"… {number - len(named):,} more"] if number > len(named) else [])]) if named else ""
     both = f"{pile.first:,} and {number:,} in CLOSE_WAIT at both ends of {duration(facts.window_s)}, {pile.lasting:,} the same"
     evidence = [
         f"{number:,} in CLOSE_WAIT" if facts.is_still else both,
-        *([f"{agreeing(len(pile.fds), 'fd', 'fds')} {fds}"] if fds else []),
+        *([f"{agreeing(number, 'fd')} {fds}"] if fds else []),
         *([f"waiting in {listed(pile.stacks, 1)}"] if pile.stacks else []),
     ]
     return Finding(

@@ -70,7 +70,7 @@ def _group(key: _Key, members: Sequence[Watched], idle: Sequence[Idle], least_rt
         counts[verdicts.IDLE] = counts.get(verdicts.IDLE, 0) + sum(each.connections for each in idle)
     rates = _summed(judged) if judged else _AT_REST
     verdict = _verdict(judged, rates)
-    owners = [each.owner for each in (*members, *idle)]
+    owners = [*(each.owner for each in members), *(each.owner for each in idle)]
     return Group(
         key.command, tuple(sorted({owner.pid for owner in owners if owner is not None})), key.inbound, key.host, key.port,
         verdict, tuple(sorted(counts.items(), key=lambda item: _RANK[item[0]])), rates,
@@ -120,7 +120,7 @@ def _summed(judged: Sequence[Judged]) -> Rates:
     resent = [(window.resent, window.sent) for window in windows if window.resent is not None and window.sent]
     late = [(window.out_of_order, window.data_in) for window in windows if window.out_of_order is not None and window.data_in]  # fmt: skip
     return Rates(
-        _sum(each.sent_bytes_s for each in rates), _sum(each.received_bytes_s for each in rates), _ratio(resent),
+        summed(each.sent_bytes_s for each in rates), summed(each.received_bytes_s for each in rates), _ratio(resent),
         _ratio(late), _mean(each.rtt_ms for each in active),
         min((each.min_rtt_ms for each in rates if each.min_rtt_ms is not None), default=None),
         _mean(each.busy for each in active),
@@ -130,7 +130,8 @@ def _summed(judged: Sequence[Judged]) -> Rates:
     )  # fmt: skip
 
 
-def _sum(values: Iterable[float | None]) -> float | None:
+def summed(values: Iterable[float | None]) -> float | None:
+    """The sum of those that are known; None without any."""
     known = [value for value in values if value is not None]
     return sum(known) if known else None
 

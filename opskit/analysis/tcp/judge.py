@@ -11,13 +11,16 @@ from opskit.analysis.tcp.host import host_findings
 from opskit.analysis.tcp.result import Result
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from opskit.analysis.tcp.closing import Look
     from opskit.collect.tcp.facts import Facts, Listener
 
 
-def judge(facts: Facts) -> Result:
-    """Verdicts of all connections in groups, listening sockets, leaks, and findings."""
+def judge(facts: Facts, looks: Sequence[Look] = ()) -> Result:
+    """Verdicts of all connections in groups, listening sockets, leaks, and findings. `looks`: what closing_look() kept of a watch."""
     groups = groups_of(facts.connections, facts.idle)
-    found = [*connection_findings(groups), *host_findings(facts)]
+    found = [*connection_findings(groups), *host_findings(facts, looks)]
     return Result(
         facts, groups, tuple(sorted(facts.listeners, key=_fullest_first)),
         tuple(sorted(facts.closing, key=lambda each: (-each.last, each.host, each.port))), tuple(most_severe_first(found)),

@@ -103,10 +103,20 @@ def _owners(facts: Facts, destination: Destination) -> list[Owner]:
     """The processes with connections to it, those with the most first."""
     counts: dict[int, int] = {}
     owners: dict[int, Owner] = {}
-    for each in facts.connections:
-        socket, owner = each.last, each.owner
-        if owner is not None and (socket.local, socket.peer, socket.peer_port) == destination[:3]:
-            counts[owner.pid], owners[owner.pid] = counts.get(owner.pid, 0) + 1, owner
+    local, peer, port = destination.local, destination.peer, destination.port
+    single = [
+        (each.owner, 1)
+        for each in facts.connections
+        if (each.last.local, each.last.peer, each.last.peer_port) == (local, peer, port)
+    ]
+    idle = [
+        (each.owner, each.connections)
+        for each in facts.idle
+        if (each.inbound, each.host, each.port) == (False, peer, port)
+    ]
+    for owner, connections in [*single, *idle]:
+        if owner is not None:
+            counts[owner.pid], owners[owner.pid] = counts.get(owner.pid, 0) + connections, owner
     return sorted(owners.values(), key=lambda owner: (-counts[owner.pid], owner.pid))
 
 

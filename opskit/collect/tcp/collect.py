@@ -11,6 +11,7 @@ from opskit.collect.tcp.owners import Owners
 from opskit.collect.tcp.records import Records
 from opskit.collect.tcp.sampling import MOST_ACTIVE, MOST_SAMPLED, Sampler, rate_hz
 from opskit.collect.tcp.space import NetworkSpace, our_namespace
+from opskit.collect.tcp.threads import ConnectionThreads
 from opskit.errors import NotPermitted, NotSupported
 from opskit.proc.namespaces import namespace
 from opskit.proc.rights import how_to_be_allowed
@@ -51,11 +52,19 @@ class Collector:
         self._host, self._ask, self._keeps_dumps = host, ask, watch
         self._given = GivenPids(host, ask.pids, "tcp")
         self._owners = Owners(host)
+        self._threads = ConnectionThreads(host, ask)
         self._spaces: dict[bytes | None, tuple[NetworkSpace, Dump]] = {}  # with the last dump
         self._begun_s = host.monotonic()
 
     def look(self) -> Facts:
         """Read one window. Raises NoSuchProcess, NotPermitted where a process's fds cannot be read, NotSupported for a copy without sockets."""
+        try:
+            return self._look()
+        except NotSupported:
+            self._given.living()  # the last process may have ended, and its tables with it
+            raise
+
+    def _look(self) -> Facts:
         host = self._host
         ask = self._ask._replace(pids=self._given.living())
         scan = self._scan_given(ask.pids) if ask.pids else None
@@ -70,12 +79,18 @@ class Collector:
         records = Records(self._owners)
         ends = [self._end(window, records, wanted(ask, scan)) for window in windows]
         notes = [line for window in windows for line in window.space.missing]
+        connections, closing = self._threads.add(records.connections, records.closing, notes)
         if records.unowned:
             notes += coverage_lines(host.fs, len(scan.scanned), scan.denied, len(scan.vanished))
+        elsewhere = () if ask.pids else self._elsewhere()
+        if not self._keeps_dumps:
+            for space, _ in self._spaces.values():
+                space.close()
+            self._spaces.clear()
         return Facts(
             ask, max(window.last.at_s for window in windows) - min(window.first.at_s for window in windows),
-            tuple(records.connections), tuple(records.listeners), tuple(records.closing), tuple(ends),
-            is_still=not host.fs.is_live, elsewhere=() if ask.pids else self._elsewhere(),
+            connections, tuple(records.listeners), closing, tuple(ends),
+            is_still=not host.fs.is_live, elsewhere=elsewhere,
             missing=tuple(dict.fromkeys(notes)), at_s=host.monotonic() - self._begun_s, idle=tuple(records.idle),
         )  # fmt: skip
 
@@ -106,7 +121,6 @@ class Collector:
         known = self._spaces.get(name)
         if known is None or not self._keeps_dumps:
             space = NetworkSpace(self._host, pid)
-            space.begin()
             known = space, space.dump()
         window = _Window(self._host, *known, is_wanted)
         self._spaces[name] = known
@@ -140,7 +154,7 @@ class Collector:
         found = gather(window.last, is_wanted, self._owners.pid_of, window.begun.ports, active_ms)
         records.add(window.first, window.begun, window.sampler, found)
         space = window.space
-        return Space(space.name, space.source, found.states, space.end(window.last.sockets()))
+        return Space(space.name, space.source, found.states, space.end(window.last.ends()))
 
     def _elsewhere(self) -> tuple[tuple[int, int], ...]:
         """A process of each other network namespace, and how many there are."""

@@ -41,7 +41,8 @@ class Records:
             owner = self._owner(place.socket().inode)
             self.idle.append(Idle(owner, packed(family, peer), _number(port), inbound, state, number, self._space))
         for cookie, last in found.listening.items():
-            before, after = begun.listening.get(cookie, last).socket(), last.socket()
+            ends = sampler.listening.get(cookie) or (begun.listening.get(cookie, last), last)
+            before, after = ends[0].socket(), ends[1].socket()
             most = max(before.recv_queue, after.recv_queue, sampler.most_waiting.get(cookie, 0))
             self.listeners.append(Listener(before, after, self._owner(after.inode), most))
         self._add_closing(begun.closing, found.closing)

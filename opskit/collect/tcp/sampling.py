@@ -56,6 +56,7 @@ class Sampler:
         self._begun_s = host.monotonic()
         self.tracks: dict[bytes, Track] = {}
         self.most_waiting: dict[bytes, int] = {}
+        self.listening: dict[bytes, tuple[Place, Place]] = {}
 
     def begin(self, places: Sequence[tuple[bytes, Place]]) -> None:
         """Choose the connections: cookies, and where each socket is in the dump."""
@@ -82,10 +83,15 @@ class Sampler:
                 track.add(self._host.monotonic(), self._begun_s, message, self._reader)
 
     def look_at_listening(self) -> None:
-        """Look once at the queue of each listening socket."""
-        for _, _, row in self._space.listening() or ():
-            if row[5] > self.most_waiting.get(row[4], 0):
-                self.most_waiting[row[4]] = row[5]
+        """Look once at the queue of each listening socket, and keep its first and last look, which have its drops."""
+        dump = self._space.listening()
+        if dump is None:
+            return
+        for chunk, start, row in dump:
+            cookie, place = row[4], dump.place(chunk, start)
+            self.listening[cookie] = self.listening.get(cookie, (place,))[0], place
+            if row[5] > self.most_waiting.get(cookie, 0):
+                self.most_waiting[cookie] = row[5]
 
 
 def _queued(track: Track) -> int:

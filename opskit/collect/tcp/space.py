@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
     from opskit.collect.tcp.host_facts import HostFacts
     from opskit.host import Host
+    from opskit.proc.inet_diag import End
+    from opskit.proc.kernel.network_namespace import NetworkNamespace
     from opskit.proc.kernel.sock_diag import SockDiag
     from opskit.proc.tcp_dumps import Dump
     from opskit.proc.tcp_sockets import Socket
@@ -43,7 +45,7 @@ class NetworkSpace:
     """
 
     def __init__(self, host: Host, pid: int | None) -> None:
-        """Open it. Raises NotSupported for a copy without net/tcp."""
+        """Open it, and read the host's counters for the first time."""
         self._host, self._pid = host, pid
         ours = our_namespace()
         name = ours if pid is None else namespace(host.fs, pid, "net")
@@ -52,43 +54,60 @@ class NetworkSpace:
         self.missing: tuple[str, ...] = ()
         self._reader = Reader()
         self._diag: SockDiag | None = None
-        self._path = None if pid is None or (name is not None and name == ours) else host.fs.path(pid, "ns", "net")
+        self._namespace: NetworkNamespace | None = None
         if host.fs.is_live:
-            self._open()
+            self._open(is_ours=pid is None or (name is not None and name == ours))
         reads_as_itself = host.is_own and self._diag is not None
         self._reads_host = HostReader(host, None if reads_as_itself else pid)
-        self._has_begun = False
+        with self._inside():
+            self._reads_host.begin()
 
-    def _open(self) -> None:
-        """Make the netlink sockets there; without the right to, stay here."""
+    def _open(self, *, is_ours: bool) -> None:
+        """Make the netlink socket there; without the right to, stay here."""
         from opskit.proc.kernel.sock_diag import SockDiag
 
+        try:
+            if not is_ours:
+                self._namespace = self._entered()
+        except OSError as error:
+            why = self._advice() if isinstance(error, DENIED) else error.strerror or str(error)
+            self.missing = (f"the network namespace of {self._pid} cannot be entered ({why}); {_UNKNOWN}",)
+            return
         try:
             with self._inside():
                 diag = SockDiag()
             for _ in diag.dump(1 << LISTEN):  # the cheapest one: whether the kernel has inet_diag
                 pass
         except OSError as error:
-            where = (
-                f"the network namespace of {self._pid} cannot be entered"
-                if self._path
-                else "sock_diag is not available"
-            )
-            why = self._advice() if self._path and isinstance(error, DENIED) else error.strerror or str(error)
-            self.missing = (f"{where} ({why}); {_UNKNOWN}",)
-            self._path = None
+            self.missing = (f"sock_diag is not available ({error.strerror or error}); {_UNKNOWN}",)
             return
         self._diag, self.source = diag, SOCK_DIAG
+
+    def _entered(self) -> NetworkNamespace:
+        """The namespace, after it was entered once. Raises OSError."""
+        from opskit.proc.kernel.network_namespace import NetworkNamespace
+
+        namespace = NetworkNamespace(self._host.fs.path(self._pid, "ns", "net"))
+        try:
+            with namespace.inside():
+                pass
+        except OSError:
+            namespace.close()
+            raise
+        return namespace
 
     def _advice(self) -> str:
         return how_to_be_allowed(self._host.fs, "CAP_SYS_ADMIN", "opskit", "tcp", self._pid, pid=self._pid)
 
     def _inside(self) -> AbstractContextManager[None]:
-        if self._path is None:
-            return nullcontext()
-        from opskit.proc.kernel.network_namespace import network_namespace
+        return nullcontext() if self._namespace is None else self._namespace.inside()
 
-        return network_namespace(self._path)
+    def close(self) -> None:
+        """Let the namespace and the netlink socket go."""
+        if self._namespace is not None:
+            self._namespace.close()
+        if self._diag is not None:
+            self._diag.close()
 
     def dump(self) -> Dump:
         """All sockets. Raises NotSupported where neither source can be read."""
@@ -98,9 +117,13 @@ class NetworkSpace:
         return ListedDump(self._listed(), clock)
 
     def listening(self) -> Dump | None:
-        """The listening sockets alone; None: that costs as much as a dump."""
+        """The listening sockets alone, with the number of connections that each has refused; None: that costs as much as a dump."""
         diag = self._diag
-        return None if diag is None else MessageDump(diag.dump(1 << LISTEN), self._reader, self._host.monotonic)
+        if diag is None:
+            return None
+        from opskit.proc.kernel.sock_diag import WITH_MEMORY
+
+        return MessageDump(diag.dump(1 << LISTEN, WITH_MEMORY), self._reader, self._host.monotonic)
 
     def looks(self, keys: list[bytes]) -> Iterator[bytes | None]:
         """A message about each of some sockets; None: it is gone, or there is no sock_diag."""
@@ -116,14 +139,7 @@ class NetworkSpace:
         what = f"{fs.path(self._pid or 'self', 'net', 'tcp')} cannot be read"
         raise NotSupported(f"{what}: {'copy it too' if not fs.is_live else 'this kernel has no IPv4 or denies it'}")
 
-    def begin(self) -> None:
-        """Read the host's counters at the begin of the first window."""
-        if not self._has_begun:
-            self._has_begun = True
-            with self._inside():
-                self._reads_host.begin()
-
-    def end(self, sockets: Iterable[Socket]) -> HostFacts:
-        """The host at the end of a window. Raises OSError where the namespace is gone."""
+    def end(self, ends: Iterable[End]) -> HostFacts:
+        """The host at the end of a window. `ends`: of all its sockets."""
         with self._inside():
-            return self._reads_host.end(sockets)
+            return self._reads_host.end(ends)

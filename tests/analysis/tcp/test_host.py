@@ -20,7 +20,7 @@ from opskit.analysis.tcp.closing import Look, closing_look
 from opskit.analysis.tcp.host import host_findings
 from opskit.analysis.tcp.limits import usable_ports
 from opskit.collect.fd_threads import FdThread
-from opskit.collect.tcp.facts import Owner, Request
+from opskit.collect.tcp.facts import Idle, Owner, Request
 from opskit.collect.tcp.host_facts import Destination
 from opskit.proc.tcp_sockets import SYN_SENT, TIME_WAIT, SocketMemory
 
@@ -268,6 +268,24 @@ class TestCloseWait:
         assert "grew from 12 to 90 in 4 min 0 s, +19 a minute" in found.summary
         assert found.next == "opskit fds 4242 --ask"
 
+    def test_a_slow_leak(self):
+        """One a minute, in a watch of 20 minutes: no step between two looks shows it."""
+        facts = tcp_facts(closing=[closing(20, lasting=20, inbound=False, oldest_ms=5)], at_s=1200.0)
+        (place,) = closing_look(facts).counts
+        looks = [Look(2.0 * at, {place: at // 30}) for at in range(600)]
+        found = one(facts, [*looks, closing_look(facts)])
+        assert found.severity == "warning"
+        assert "grew from 0 to 20 in 20 min 0 s, +1 a minute" in found.summary
+
+    def test_idle_connections_work_too(self):
+        """Where there are many connections, idle ones are counted in groups."""
+        idle = (
+            Idle(SERVER, address("10.0.0.5"), 8080, True, 1, 300),
+            Idle(SERVER, address("10.0.0.5"), 81, True, 1, 300),
+        )
+        assert codes(tcp_facts(closing=[closing(25)], idle=idle)) == [("note", "tcp-close-wait")]
+        assert codes(tcp_facts(closing=[closing(25)], idle=idle[1:])) == [("warning", "tcp-close-wait")]
+
     def test_ups_and_downs(self):
         """A number that falls in between is no leak."""
         facts = tcp_facts(closing=[closing(12, lasting=9, inbound=False)], at_s=100.0)
@@ -299,6 +317,8 @@ class TestPorts:
         connections = [watched(tcp_socket(local_port=50000 + each)) for each in range(100)]
         connections.append(watched(tcp_socket(peer_port=1), owner=Owner(1, 1, "other", 3)))
         found = one(tcp_facts(self.with_ports(100), connections=connections))
+        idle = (Idle(SERVER, address("10.0.0.7"), 5432, False, 1, 99),)
+        assert "most by java (4242);" in one(tcp_facts(self.with_ports(100), idle=idle)).summary
         assert (found.severity, found.code, found.share) == ("error", "tcp-ports-exhausted", 1.0)
         assert found.summary == (
             "all 100 local ports for connections from 10.0.0.1 to 10.0.0.7:5432 are used, most by python3 (5151); "

@@ -14,7 +14,6 @@ from opskit.render.views.tcp.fields import (
     CLOSING,
     RATES,
     TABLE_RATES,
-    connections_of,
     host_name,
     local_text,
     owner_of,
@@ -52,7 +51,7 @@ TEXT_TABLE: Sequence[Field[Group]] = (
     Field("direction", TEXT, "direction", lambda group: "in" if group.inbound else "out"),
     Field("host", TEXT, "peer", lambda group: host_name(group.host)),
     Field("port", ID, "port"),
-    Field("connections", COUNT, "connections", connections_of),
+    Field("connections", COUNT, "connections"),
     Field("verdict", TEXT, "verdict"),
     *RATES,
     Field("sentence", TEXT, "sentence", sentence),
@@ -117,7 +116,7 @@ def _blocks(result: Result, shown: Shown) -> Iterator[Block[Any]]:
         return
     judged = [each for group in groups for each in group.judged]
     if judged:
-        counted = sum(map(connections_of, groups)) - len(judged)
+        counted = sum(group.connections for group in groups) - len(judged)
         title = f"connections, without {counted:,} idle ones" if counted else "connections"
         yield Block(TEXT_CONNECTIONS if shown.text else CONNECTIONS, judged[:top], len(judged), title, one_line=True)
     if result.closing:

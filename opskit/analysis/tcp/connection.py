@@ -216,7 +216,10 @@ def _rtt_us(it: Evidence) -> float:
 
 
 def _queues(it: Evidence) -> bool:
-    if not it.sends_mostly or it.min_rtt_us is None:
+    """Data waits on the path, and not for a peer whose window is full again and again."""
+    if not it.sends_mostly or it.min_rtt_us is None or it.window is None:
+        return False
+    if max(it.window.rwnd_limited or 0, it.full) > _NARROW:
         return False
     rtt = _rtt_us(it)
     return rtt > _QUEUED * it.min_rtt_us and rtt - it.min_rtt_us > _QUEUED_US

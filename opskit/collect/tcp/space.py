@@ -9,7 +9,7 @@ from opskit.collect.tcp.host import HostReader
 from opskit.errors import NoSuchProcess, NotSupported
 from opskit.proc.files.net_tcp import parse_net_tcp
 from opskit.proc.fs import DENIED, ProcFS, optional
-from opskit.proc.inet_diag import Reader
+from opskit.proc.inet_diag import INFO, SKMEMINFO, Reader
 from opskit.proc.namespaces import namespace
 from opskit.proc.rights import how_to_be_allowed
 from opskit.proc.tcp_dumps import ListedDump, MessageDump
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 
 SOCK_DIAG, PROC = "sock_diag", "proc"
+_ALL_STATES = 0xFFF
 _UNKNOWN = "losses, round-trip times, byte counts and backlogs are unknown: /proc has only states and queues"
 _FILES = ("tcp", "tcp6")
 
@@ -45,7 +46,7 @@ class NetworkSpace:
     """
 
     def __init__(self, host: Host, pid: int | None) -> None:
-        """Open it, and read the host's counters for the first time."""
+        """Open it."""
         self._host, self._pid = host, pid
         ours = our_namespace() if host.fs.is_live else None
         name = ours if pid is None else namespace(host.fs, pid, "net")
@@ -59,8 +60,6 @@ class NetworkSpace:
             self._open(is_ours=pid is None or (name is not None and name == ours))
         reads_as_itself = host.is_own and self._diag is not None
         self._reads_host = HostReader(host, None if reads_as_itself else pid)
-        with self._inside():
-            self._reads_host.begin()
 
     def _open(self, *, is_ours: bool) -> None:
         """Make the netlink socket there; without the right to, stay here."""
@@ -108,20 +107,24 @@ class NetworkSpace:
             self._diag.close()
 
     def dump(self) -> Dump:
-        """All sockets. Raises NotSupported where neither source can be read, NoSuchProcess where the process has ended."""
-        clock = self._host.monotonic
-        if self._diag is not None:
-            try:
-                return MessageDump(self._diag.dump(), self._reader, clock)
-            except OSError as error:
-                self._lose(error)
-        return ListedDump(self._listed(), clock)
+        """All sockets, and with them the host's counters.
+
+        Raises NotSupported where neither source can be read, NoSuchProcess where the process has ended.
+        """
+        dump = self._messages(_ALL_STATES, INFO) or ListedDump(self._listed(), self._host.monotonic)
+        with self._inside():
+            self._reads_host.count()
+        return dump
 
     def listening(self) -> Dump | None:
-        """The listening sockets alone; None: that costs as much as a dump."""
+        """The listening sockets alone, with what they dropped; None: that costs as much as a dump."""
+        return self._messages(1 << LISTEN, SKMEMINFO)
+
+    def _messages(self, states: int, attribute: int) -> Dump | None:
+        """A dump by sock_diag, where that can be read."""
         if self._diag is not None:
             try:
-                return MessageDump(self._diag.dump(1 << LISTEN), self._reader, self._host.monotonic)
+                return MessageDump(self._diag.dump(states, 1 << attribute - 1), self._reader, self._host.monotonic)
             except OSError as error:
                 self._lose(error)
         return None
@@ -152,6 +155,6 @@ class NetworkSpace:
         raise NotSupported(f"{fs.path(self._pid or 'self', 'net', 'tcp')} cannot be read: {remedy}")
 
     def end(self, ends: Iterable[End]) -> HostFacts:
-        """The host at the end of a window. `ends`: of all its sockets."""
+        """The host, with its counters between the last two dumps. `ends`: of all its sockets."""
         with self._inside():
             return self._reads_host.end(ends)

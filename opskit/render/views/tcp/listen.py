@@ -92,8 +92,12 @@ def _verdict(result: Result) -> Iterator[str]:
     full = [each for each in listeners if each.most_waiting > each.last.send_queue]
     counted = plural(len(listeners), "listening socket")
     most = max(listeners, key=lambda each: each.most_waiting)
-    if full:
-        yield f"{len(full):,} of {counted} {'has' if len(full) == 1 else 'have'} a full queue: connections wait for accept(2)."
+    if len(full) == 1:
+        where, backlog = address_text(full[0].last.local, full[0].last.local_port), full[0].last.send_queue
+        waiting = plural(full[0].most_waiting, "connection waits", "connections wait")
+        yield f"The queue of {where} is full: {waiting} for accept(2), its backlog is {backlog:,} ({counted})."
+    elif full:
+        yield f"{len(full):,} of {counted} have a full queue: connections wait for accept(2)."
     elif most.most_waiting:
         where = address_text(most.last.local, most.last.local_port)
         yield f"No queue is full: {counted}; at most {most.most_waiting:,} of {most.last.send_queue:,} wait for accept(2) on {where}."

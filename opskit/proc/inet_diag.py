@@ -65,9 +65,9 @@ _MEMORY_DROPS = struct.Struct("=I")
 # (family, state, ports, peer, cookie, receive queue, send queue, uid, inode, ms since data was sent, was received, and any ACK)
 Row = tuple[int, int, bytes, bytes, bytes, int, int, int, int, int, int, int]
 _ROW_HEAD, _ROW_INFO, _ROW_INFO_BYTES = "=16xBB2x4s16x16s4x8s4xIIII", "44xI4xII", 60
-# (family, state, local port, destination): a local port is taken for a peer's port, both addresses, and an interface.
-End = tuple[int, int, bytes, bytes]
-_END_HEAD = "=16xBB2x2s38s28x"
+# (family, state, local port, destination, ms until the timer): a local port is taken for a peer's port, both addresses, and an interface.
+End = tuple[int, int, bytes, bytes, int]
+_END_HEAD = "=16xBB2x2s38s8xI16x"
 _END = struct.Struct("=2s16s16sI")  # a destination
 # (receive queue, send queue, unacked, ms since data was sent, was received, rcv_ssthresh, rtt_us, snd_wnd)
 Look = tuple[int, int, int, int, int, int, int, "int | None"]
@@ -214,13 +214,13 @@ def as_end(socket: Socket) -> End:
     """The local port and the destination of a record."""
     local, peer = (_unpacked(socket.family, address) for address in (socket.local, socket.peer))
     destination = _END.pack(socket.peer_port.to_bytes(2, "big"), local, peer, socket.interface)
-    return socket.family, socket.state, socket.local_port.to_bytes(2, "big"), destination
+    return socket.family, socket.state, socket.local_port.to_bytes(2, "big"), destination, socket.expires_ms
 
 
-def parse_destination(family: int, destination: bytes) -> tuple[bytes, bytes, int]:
-    """The local address, the peer's, and its port; IPv4-mapped addresses as IPv4."""
-    port, local, peer, _ = _END.unpack(destination)
-    return packed(family, local), packed(family, peer), int.from_bytes(port, "big")
+def parse_destination(family: int, destination: bytes) -> tuple[bytes, bytes, int, int]:
+    """The local address, the peer's, its port, and the interface; IPv4-mapped addresses as IPv4."""
+    port, local, peer, interface = _END.unpack(destination)
+    return packed(family, local), packed(family, peer), int.from_bytes(port, "big"), interface
 
 
 def parse_socket(chunk: bytes, start: int = 0) -> Socket:

@@ -52,10 +52,6 @@ class Dump(ABC):
         """Each socket's state, local port and destination."""
         return (end for _, chunk in self._chunks for _, end in self._ends(chunk))
 
-    def sockets(self) -> Iterator[Socket]:
-        """Every record."""
-        return (self.place(chunk, start).socket() for chunk, start, _ in self)
-
     def find(self, cookies: Collection[bytes]) -> dict[bytes, Place]:
         """Where these sockets are."""
         return {row[4]: self.place(chunk, start) for chunk, start, row in self if row[4] in cookies} if cookies else {}

@@ -127,11 +127,12 @@ def _finding(facts: Facts, pile: _Pile, severity: Severity, track: Sequence[tupl
     per_s = slope(track)
     rate = f", {per_s * 60:+.0f} a minute" if per_s is not None and len(track) >= A_TREND else ""
     grew = f"; they grew from {earlier:,} to {number:,} in {duration(since_s)}{rate}" if number > earlier else ""
-    fds = listed([str(fd) for fd in pile.fds], _MOST_FDS)
+    named = [str(fd) for fd in pile.fds[:_MOST_FDS]]  # of many connections not all fds are read
+    fds = ", ".join([*named, *([f"… {number - len(named):,} more"] if number > len(named) else [])]) if named else ""
     both = f"{pile.first:,} and {number:,} in CLOSE_WAIT at both ends of {duration(facts.window_s)}, {pile.lasting:,} the same"
     evidence = [
         f"{number:,} in CLOSE_WAIT" if facts.is_still else both,
-        *([f"{agreeing(len(pile.fds), 'fd', 'fds')} {fds}"] if fds else []),
+        *([f"{agreeing(number, 'fd')} {fds}"] if fds else []),
         *([f"waiting in {listed(pile.stacks, 1)}"] if pile.stacks else []),
     ]
     return Finding(

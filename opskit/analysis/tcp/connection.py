@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from opskit.analysis.tcp import result as verdicts
 from opskit.analysis.tcp.result import Judged, Rates
-from opskit.analysis.tcp.shares import FEWEST_LOOKS, acknowledged, has_long_answers, shares, waits
+from opskit.analysis.tcp.shares import FEWEST_LOOKS, shares
 from opskit.analysis.tcp.window import is_idle, looks, min_rtt_us, window_of
 from opskit.proc.tcp_sockets import ESTABLISHED, SYN_SENT
 from opskit.records import NamedTuple
@@ -110,9 +110,7 @@ def shares_of(evidence: Evidence) -> Shares | None:
     window, info = evidence.window, evidence.info
     if window is None or info is None:
         return None
-    cycle_s = window.elapsed_s / window.exchanges if window.exchanges else None
-    waited = waits(evidence.looks, cycle_s, acknowledged(window), is_long=has_long_answers(window, info))
-    return shares(window, waited, info, evidence.min_rtt_us)
+    return shares(evidence.looks, window, info, evidence.min_rtt_us)
 
 
 def _waits_s(queues: Sequence[int], per_s: float | None) -> float | None:

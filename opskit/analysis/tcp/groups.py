@@ -70,7 +70,7 @@ def _group(key: _Key, members: Sequence[Watched], idle: Sequence[Idle], least_rt
         counts[verdicts.IDLE] = counts.get(verdicts.IDLE, 0) + sum(each.connections for each in idle)
     rates = _summed(judged) if judged else _AT_REST
     verdict = _verdict(judged, rates)
-    owners = [each.owner for each in (*members, *idle)]
+    owners = [*(each.owner for each in members), *(each.owner for each in idle)]
     return Group(
         key.command, tuple(sorted({owner.pid for owner in owners if owner is not None})), key.inbound, key.host, key.port,
         verdict, tuple(sorted(counts.items(), key=lambda item: _RANK[item[0]])), rates,

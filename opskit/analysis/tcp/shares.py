@@ -26,6 +26,7 @@ _TICK_S = 0.01  # of the kernel's last_data_sent and last_data_recv, at 100 Hz
 _LOOKS_A_CYCLE = 3.0
 _LONG_ANSWER, _FULL = 10, 0.8  # segments: more than slow start sends at once; of the largest segment
 _DELAYED_ACK_S = (0.03, 0.06)  # Linux: 40 ms
+_ROUNDED_MS = 2  # half a tick at 250 Hz
 
 _FEWEST_ORDERED, _CLEARLY, _SEVERAL_SEGMENTS = 3, 2.0, 1.5
 _ALONE = 0.1  # of the exchanges: acknowledgements that came without an answer
@@ -42,22 +43,20 @@ class Waits(NamedTuple):
     undecided: float
 
 
-def waits(looks: Sequence[Sample], cycle_s: float | None, tied: str = _UNDECIDED, *, is_long: bool = False) -> Waits:
-    """What the samples say. `cycle_s`: from request to request, or less where these have several segments; None: unknown.
-
-    `tied`: whose turn it is where the samples do not tell (acknowledged()); `is_long`: answers come in many segments.
-    """
+def waits(looks: Sequence[Sample], window: Window, last: TcpInfo) -> Waits:
+    """What the samples say."""
     ordered = _tied_are(looks)
-    tied = tied if ordered == _UNDECIDED else ordered
-    states = [_state(look, tied) for look in looks]
+    states = [_state(look, acknowledged(window) if ordered == _UNDECIDED else ordered) for look in looks]
     for number, (look, later) in enumerate(zip(looks, looks[1:])):
         if states[number] == _HERE and not look.recv_queue and _came(look, later) and not _left(look, later):
             states[number] = _ARRIVING
-    span_s = looks[-1].at_s - looks[0].at_s
-    if cycle_s is not None and cycle_s * len(looks) >= _LOOKS_A_CYCLE * span_s:
+    # From request to request, or less where both have several segments.
+    cycle_s = window.elapsed_s / window.exchanges if window.exchanges else None
+    if cycle_s is not None and cycle_s * len(looks) >= _LOOKS_A_CYCLE * (looks[-1].at_s - looks[0].at_s):
         return _parts(_followed(looks, states))
     found = _parts((state, 1.0) for state in states)
-    here = _by_lengths(looks, states, cycle_s, is_long=is_long)
+    is_long = has_long_answers(window, last)
+    here = None if has_long_requests(window, last) else _by_lengths(looks, states, cycle_s, is_long=is_long)
     if here is None:
         return found
     if is_long:
@@ -158,11 +157,12 @@ def _followed(looks: Sequence[Sample], states: Sequence[str]) -> Iterator[tuple[
         yield now, later.at_s - at
 
 
-def shares(window: Window, waited: Waits, last: TcpInfo, min_rtt_us: int | None) -> Shares | None:
+def shares(looks: Sequence[Sample], window: Window, last: TcpInfo, min_rtt_us: int | None) -> Shares | None:
     """Who takes the time of requests and responses; None where the samples do not tell. `min_rtt_us`: to this peer."""
     if window.busy is None:
         return None
-    travelling, is_long = on_the_way(window, last, min_rtt_us), has_long_answers(window, last)
+    waited = waits(looks, window, last)
+    travelling, is_long = on_the_way(looks, window, last, min_rtt_us), has_long_answers(window, last)
     awaited, here = waited.awaited, waited.here
     by_answers = window.pure_acks is not None and window.pure_acks <= _ALONE * (window.exchanges or 0)
     if waited.undecided > _MOST_UNDECIDED and (is_long or not by_answers):
@@ -177,14 +177,18 @@ def shares(window: Window, waited: Waits, last: TcpInfo, min_rtt_us: int | None)
     return Shares(peer * scale, network, here * scale) if others else Shares(1 - network, network, 0.0)
 
 
-def on_the_way(window: Window, last: TcpInfo, min_rtt_us: int | None) -> float:
+def on_the_way(looks: Sequence[Sample], window: Window, last: TcpInfo, min_rtt_us: int | None) -> float:
     """The share of the time in which our data was on its way.
 
-    A peer may acknowledge a request late, with its answer, or by a timer after 40 ms: then it counts with the least round trip time.
+    A peer may acknowledge the end of it late, with its answer, or by a timer after 40 ms: that is the peer's time.
     """
     busy, exchanges, pure = window.busy or 0.0, window.exchanges, window.pure_acks
     if min_rtt_us is None or not exchanges or pure is None:
         return busy
+    if has_long_requests(window, last):
+        late_ms = min_rtt_us / 1000 + _ROUNDED_MS
+        late = sum(look.unacked == 1 and look.last_data_sent_ms > late_ms for look in looks)
+        return busy if window.resent_segments else max(0.0, busy - late / len(looks))
     excess_s = (last.rtt_us - min_rtt_us) / 1e6
     if pure >= exchanges / 2 and not _DELAYED_ACK_S[0] <= excess_s <= _DELAYED_ACK_S[1]:
         return busy
@@ -202,10 +206,19 @@ def acknowledged(window: Window) -> str:
 
 
 def has_long_answers(window: Window, last: TcpInfo) -> bool:
-    """Whether answers are so long that the network takes time for them: many segments, and full ones."""
-    if not window.data_in or not window.data_out or not window.received:
+    """Whether what comes is so long that the network takes time for it: many segments, and full ones."""
+    return _is_long(window.data_in, window.data_out, window.received, last.rcv_mss)
+
+
+def has_long_requests(window: Window, last: TcpInfo) -> bool:
+    """The same of what is sent: requests, or the answers of a server."""
+    return _is_long(window.data_out, window.data_in, window.acked, last.snd_mss)
+
+
+def _is_long(segments: int | None, others: int | None, moved: int | None, mss: int) -> bool:
+    if not segments or not others or not moved:
         return False
-    return window.data_in >= _LONG_ANSWER * window.data_out and window.received / window.data_in >= _FULL * last.rcv_mss
+    return segments >= _LONG_ANSWER * others and moved / segments >= _FULL * mss
 
 
 def mean(found: Iterable[Shares]) -> Shares | None:

@@ -154,7 +154,7 @@ class Collector:
         found = gather(window.last, is_wanted, self._owners.pid_of, window.begun.ports, active_ms)
         records.add(window.first, window.begun, window.sampler, found)
         space = window.space
-        return Space(space.name, space.source, found.states, space.end(window.last.sockets()))
+        return Space(space.name, space.source, found.states, space.end(window.last.ends()))
 
     def _elsewhere(self) -> tuple[tuple[int, int], ...]:
         """A process of each other network namespace, and how many there are."""

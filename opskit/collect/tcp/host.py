@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from opskit.host import Host
-    from opskit.proc.tcp_sockets import Socket
+    from opskit.proc.inet_diag import End
 
 T = TypeVar("T")
 
@@ -66,8 +66,8 @@ class HostReader:
         """Read the counters at the begin of the first window; each later one begins where the one before ended."""
         self._first = self._counters()
 
-    def end(self, sockets: Iterable[Socket]) -> HostFacts:
-        """Read the rest at the end of a window. `sockets`: all of the namespace, in every state."""
+    def end(self, ends: Iterable[End]) -> HostFacts:
+        """Read the rest at the end of a window. `ends`: of all sockets of the namespace, in every state."""
         fs = self._host.fs
         last = self._counters()
         first, self._first = self._first if self._first is not None else last, last
@@ -75,7 +75,7 @@ class HostReader:
         texts = {name: text for name in _NAMED if is_ours and (text := self._sysctl(str.strip, name)) is not None}
         ports = optional(parse_port_range, texts.get("net.ipv4.ip_local_port_range", ""))
         reserved = optional(parse_ports, texts.get("net.ipv4.ip_local_reserved_ports", ""), default=frozenset())
-        use = None if ports is None else port_use(sockets, *ports, reserved)
+        use = None if ports is None else port_use(ends, *ports, reserved)
         return HostFacts(
             first=first,
             last=last,

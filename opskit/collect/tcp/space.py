@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from opskit.collect.tcp.host_facts import HostFacts
     from opskit.host import Host
+    from opskit.proc.inet_diag import End
     from opskit.proc.kernel.network_namespace import NetworkNamespace
     from opskit.proc.kernel.sock_diag import SockDiag
     from opskit.proc.tcp_dumps import Dump
@@ -138,7 +139,7 @@ class NetworkSpace:
         what = f"{fs.path(self._pid or 'self', 'net', 'tcp')} cannot be read"
         raise NotSupported(f"{what}: {'copy it too' if not fs.is_live else 'this kernel has no IPv4 or denies it'}")
 
-    def end(self, sockets: Iterable[Socket]) -> HostFacts:
-        """The host at the end of a window."""
+    def end(self, ends: Iterable[End]) -> HostFacts:
+        """The host at the end of a window. `ends`: of all its sockets."""
         with self._inside():
-            return self._reads_host.end(sockets)
+            return self._reads_host.end(ends)

@@ -13,6 +13,7 @@ from tcphostfacts import tcp_socket
 from opskit.collect.tcp.host import COUNTERS, HostReader
 from opskit.host import Host
 from opskit.proc.fs import ProcFS
+from opskit.proc.inet_diag import as_end
 from opskit.proc.treefs import TreeFS
 
 _READ = """
@@ -27,11 +28,11 @@ print(found.ports, found.max_time_wait, found.conntrack is not None, found.tcp_m
 """
 
 
-def read(pid=None, sockets=()):
+def read(pid=None):
     """One window."""
     reader = HostReader(Host(ProcFS()), pid)
     reader.begin()
-    return reader.end(sockets)
+    return reader.end(())
 
 
 def test_this_namespace():
@@ -105,7 +106,7 @@ def test_a_copy(tmp_path):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
     host = Host(TreeFS(str(tmp_path)))
-    found = HostReader(host).end([tcp_socket(local_port=40005)])
+    found = HostReader(host).end([as_end(tcp_socket(local_port=40005))])
     assert found.first == found.last == {"Tcp.OutSegs": 9, "Tcp.RetransSegs": 1}
     assert (found.ports, found.ports_used, found.tcp_mem_pages, found.max_orphans) == (
         (40000, 40009, 2),

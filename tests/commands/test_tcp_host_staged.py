@@ -36,7 +36,7 @@ def test_a_server_that_does_not_accept():
         assert not found, "its clients in SYN_SENT are explained"
         listed = staged.run("tcp", "--listen", "-i", "0.2").stdout
         assert "127.0.0.1:7100" in listed
-        assert "is full" in listed
+        assert "full queue" in listed
 
 
 def test_the_same_by_the_pid_from_outside():
@@ -48,6 +48,19 @@ def test_the_same_by_the_pid_from_outside():
             if user is not None:
                 found, _ = looked(staged, user=user.pw_uid, code="tcp-listen-queue-full")
                 assert "an unknown process" in found["tcp-listen-queue-full"]["summary"]
+
+
+def test_bursts():
+    """A server that accepts, and loses some of each burst: its own drops, and none of the other's."""
+    with stage("bursts") as staged:
+        found, _ = looked(staged, "-i", "0.8", code="tcp-listen-queue-full")
+        full = found["tcp-listen-queue-full"]
+        assert "the listen queue of 127.0.0.1:7100" in full["summary"]
+        assert ":7107" not in full["summary"]
+        assert "a new connection was dropped" in full["summary"]
+        listed = json.loads(staged.run("tcp", "--listen", "-i", "0.5", "-f", "json").stdout)["listeners"]
+        dropped = {each["port"]: each["dropped"] for each in listed}
+        assert dropped[7100] > 0 == dropped[7107]
 
 
 def test_what_happened_before():

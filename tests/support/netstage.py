@@ -162,6 +162,22 @@ def overflowed() -> None:
     wait()
 
 
+def bursts(backlog: int = 4, clients: int = 12, each_s: float = 0.1) -> None:
+    """A server that accepts all that wait now and then, and another one that is left alone."""
+    server, _quiet = listening(7100, backlog), listening(7107, backlog)
+    server.setblocking(False)
+    say(fd=server.fileno())
+    while True:
+        held = connecting(clients, 7100)
+        time.sleep(each_s)
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                server.accept()[0].close()
+        for one in held:
+            one.close()
+        time.sleep(each_s)
+
+
 def accepted(backlog: int = 64, seconds: float = 30.0) -> None:
     """A server that accepts, and clients that connect, ask, and go: healthy, with TIME_WAIT by the thousand."""
     server = listening(7100, backlog)
@@ -354,7 +370,19 @@ def lossy(percent: int = 3) -> None:
 
 CASES = {
     each.__name__: each
-    for each in (unaccepted, overflowed, accepted, close_wait, ports, unanswered, half_open, tracked, time_wait, lossy)
+    for each in (
+        unaccepted,
+        overflowed,
+        bursts,
+        accepted,
+        close_wait,
+        ports,
+        unanswered,
+        half_open,
+        tracked,
+        time_wait,
+        lossy,
+    )
 }
 
 if __name__ == "__main__":

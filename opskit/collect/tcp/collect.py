@@ -147,6 +147,8 @@ class Collector:
             next_s = max(next_s + step_s, now + step_s / 2)  # late looks are left out
             due_s = next_s + (looks * _GOLDEN % 1 - 0.5) * _UNEVEN * step_s
             host.sleep(max(0.0, min(due_s, end_s) - host.monotonic()))
+        for window in windows:
+            window.sampler.look_at_listening()
 
     def _end(self, window: _Window, records: Records, is_wanted: Callable[[Row], bool] | None) -> Space:
         """Add the records of a network namespace."""

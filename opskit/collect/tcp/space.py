@@ -9,7 +9,7 @@ from opskit.collect.tcp.host import HostReader
 from opskit.errors import NotSupported
 from opskit.proc.files.net_tcp import parse_net_tcp
 from opskit.proc.fs import DENIED, ProcFS, optional
-from opskit.proc.inet_diag import Reader
+from opskit.proc.inet_diag import SKMEMINFO, Reader
 from opskit.proc.namespaces import namespace
 from opskit.proc.rights import how_to_be_allowed
 from opskit.proc.tcp_dumps import ListedDump, MessageDump
@@ -45,7 +45,7 @@ class NetworkSpace:
     """
 
     def __init__(self, host: Host, pid: int | None) -> None:
-        """Open it, and read the host's counters for the first time."""
+        """Open it."""
         self._host, self._pid = host, pid
         ours = our_namespace()
         name = ours if pid is None else namespace(host.fs, pid, "net")
@@ -59,8 +59,6 @@ class NetworkSpace:
             self._open(is_ours=pid is None or (name is not None and name == ours))
         reads_as_itself = host.is_own and self._diag is not None
         self._reads_host = HostReader(host, None if reads_as_itself else pid)
-        with self._inside():
-            self._reads_host.begin()
 
     def _open(self, *, is_ours: bool) -> None:
         """Make the netlink socket there; without the right to, stay here."""
@@ -110,20 +108,18 @@ class NetworkSpace:
             self._diag.close()
 
     def dump(self) -> Dump:
-        """All sockets. Raises NotSupported where neither source can be read."""
-        clock = self._host.monotonic
-        if self._diag is not None:
-            return MessageDump(self._diag.dump(), self._reader, clock)
-        return ListedDump(self._listed(), clock)
+        """All sockets, and with them the host's counters. Raises NotSupported where neither source can be read."""
+        clock, diag = self._host.monotonic, self._diag
+        dump = ListedDump(self._listed(), clock) if diag is None else MessageDump(diag.dump(), self._reader, clock)
+        with self._inside():
+            self._reads_host.count()
+        return dump
 
     def listening(self) -> Dump | None:
-        """The listening sockets alone, with the number of connections that each has refused; None: that costs as much as a dump."""
-        diag = self._diag
-        if diag is None:
+        """The listening sockets alone, with what they dropped; None: that costs as much as a dump."""
+        if self._diag is None:
             return None
-        from opskit.proc.kernel.sock_diag import WITH_MEMORY
-
-        return MessageDump(diag.dump(1 << LISTEN, WITH_MEMORY), self._reader, self._host.monotonic)
+        return MessageDump(self._diag.dump(1 << LISTEN, 1 << SKMEMINFO - 1), self._reader, self._host.monotonic)
 
     def looks(self, keys: list[bytes]) -> Iterator[bytes | None]:
         """A message about each of some sockets; None: it is gone, or there is no sock_diag."""
@@ -140,6 +136,6 @@ class NetworkSpace:
         raise NotSupported(f"{what}: {'copy it too' if not fs.is_live else 'this kernel has no IPv4 or denies it'}")
 
     def end(self, ends: Iterable[End]) -> HostFacts:
-        """The host at the end of a window. `ends`: of all its sockets."""
+        """The host, with its counters between the last two dumps. `ends`: of all its sockets."""
         with self._inside():
             return self._reads_host.end(ends)

@@ -103,7 +103,8 @@ class Records:
 
     def _group_of(self, row: Row, groups: Iterable[Key]) -> Key | None:
         """The group of a connection that was closed within the window. Its process is unknown where it was read at the end alone."""
-        pid = self._owners.pid_of(row[8])
+        pid_of = self._owners.pid_of
+        pid = None if pid_of is None else pid_of(row[8])
         same = [
             key
             for key in groups

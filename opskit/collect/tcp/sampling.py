@@ -18,11 +18,12 @@ MOST_SAMPLED = 200  # of more connections, those are sampled that do the most
 MOST_ACTIVE = 50
 _LOOKS_A_S = 2500
 _FEWEST_HZ, _MOST_HZ = 20, 50
+LISTENING_HZ = 5
 
 
 def rate_hz(connections: int) -> float:
-    """How often to look at so many connections."""
-    return min(_MOST_HZ, max(_FEWEST_HZ, _LOOKS_A_S / max(1, connections)))
+    """How often to look at so many connections; without any, only at listening sockets."""
+    return min(_MOST_HZ, max(_FEWEST_HZ, _LOOKS_A_S / connections)) if connections else LISTENING_HZ
 
 
 class Track:

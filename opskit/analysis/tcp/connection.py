@@ -34,7 +34,7 @@ _UNANSWERED, _STUCK = 3, 2  # retransmissions of the same segment
 _FULL = 0.75  # of the largest segment: data of smaller ones alone has arrived
 _MESSAGE_BYTES, _MESSAGES = 64, 3
 _RETRANSMIT, _WINDOW_PROBE = 1, 4  # timers
-_STREAM, _STREAM_SEGMENTS, _FLOWING, _FLOWING_MS, _TICK_MS = 20, 10, 0.8, 100, 10
+_STREAM, _STREAM_SEGMENTS, _FLOWING, _FLOWING_MS, _TICK_MS = 20, 10, 0.8, 25, 10
 
 
 class Evidence(NamedTuple):

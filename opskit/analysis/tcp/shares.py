@@ -26,7 +26,6 @@ _TICK_S = 0.01  # of the kernel's last_data_sent and last_data_recv, at 100 Hz
 _LOOKS_A_CYCLE = 3.0
 _LONG_ANSWER, _FULL = 10, 0.8  # segments: more than slow start sends at once; of the largest segment
 _DELAYED_ACK_S = (0.03, 0.06)  # Linux: 40 ms
-_ROUNDED_MS = 2  # half a tick at 250 Hz
 
 _FEWEST_ORDERED, _CLEARLY, _SEVERAL_SEGMENTS = 3, 2.0, 1.5
 _ALONE = 0.1  # of the exchanges: acknowledgements that came without an answer
@@ -47,12 +46,11 @@ def waits(looks: Sequence[Sample], window: Window, last: TcpInfo) -> Waits:
     """What the samples say."""
     ordered = _tied_are(looks)
     states = [_state(look, acknowledged(window) if ordered == _UNDECIDED else ordered) for look in looks]
-    for number, (look, later) in enumerate(zip(looks, looks[1:])):
-        if states[number] == _HERE and not look.recv_queue and _came(look, later) and not _left(look, later):
-            states[number] = _ARRIVING
     # From request to request, or less where both have several segments.
     cycle_s = window.elapsed_s / window.exchanges if window.exchanges else None
-    if cycle_s is not None and cycle_s * len(looks) >= _LOOKS_A_CYCLE * (looks[-1].at_s - looks[0].at_s):
+    is_slow = cycle_s is not None and cycle_s * len(looks) >= _LOOKS_A_CYCLE * (looks[-1].at_s - looks[0].at_s)
+    states = _with_arriving(looks, states, is_slow=is_slow)
+    if is_slow:
         return _parts(_followed(looks, states))
     found = _parts((state, 1.0) for state in states)
     is_long = has_long_answers(window, last)
@@ -63,6 +61,19 @@ def waits(looks: Sequence[Sample], window: Window, last: TcpInfo) -> Waits:
         return found._replace(arriving=found.arriving + max(0.0, found.here - here), here=min(here, found.here))
     here *= 1 - found.arriving - found.undecided
     return found._replace(awaited=1 - found.arriving - found.undecided - here, here=here)
+
+
+def _with_arriving(looks: Sequence[Sample], states: Sequence[str], *, is_slow: bool) -> Sequence[str]:
+    """The states, where more of an answer came before anything was sent: it was still arriving."""
+    found, comes = [*states], False
+    for number in range(len(looks) - 2, -1, -1):
+        look, later = looks[number], looks[number + 1]
+        came, left = _came(look, later), _left(look, later)
+        if came or left or not is_slow:
+            comes = came and (not left or (is_slow and _came_s(later) < _sent_s(later)))
+        if comes and states[number] == _HERE and not look.recv_queue:
+            found[number] = _ARRIVING
+    return found
 
 
 def _parts(spent: Iterable[tuple[str, float]]) -> Waits:
@@ -163,15 +174,18 @@ def shares(looks: Sequence[Sample], window: Window, last: TcpInfo, min_rtt_us: i
         return None
     waited = waits(looks, window, last)
     travelling, is_long = on_the_way(looks, window, last, min_rtt_us), has_long_answers(window, last)
-    awaited, here = waited.awaited, waited.here
+    awaited, arriving, here = waited.awaited, waited.arriving, waited.here
     by_answers = window.pure_acks is not None and window.pure_acks <= _ALONE * (window.exchanges or 0)
     if waited.undecided > _MOST_UNDECIDED and (is_long or not by_answers):
         return None
-    if by_answers or awaited < window.busy:
+    if is_long and by_answers and awaited > window.busy:
+        # The begin of an answer has acknowledged the request: what was awaited then was the rest of it.
+        awaited, arriving = window.busy, arriving + awaited - window.busy
+    elif (by_answers and not is_long) or awaited < window.busy:
         # Requests were acknowledged by their answers, or no earlier: the kernel has counted how long they were awaited.
-        awaited, here = window.busy, max(0.0, 1 - window.busy - waited.arriving)
-    network = min(1.0, travelling + (waited.arriving if is_long else 0.0))
-    peer = max(0.0, awaited - travelling) + (0.0 if is_long else waited.arriving)
+        awaited, here = window.busy, max(0.0, 1 - window.busy - arriving)
+    network = min(1.0, travelling + (arriving if is_long else 0.0))
+    peer = max(0.0, awaited - travelling) + (0.0 if is_long else arriving)
     others = peer + here
     scale = (1 - network) / others if others else 0.0
     return Shares(peer * scale, network, here * scale) if others else Shares(1 - network, network, 0.0)
@@ -186,14 +200,29 @@ def on_the_way(looks: Sequence[Sample], window: Window, last: TcpInfo, min_rtt_u
     if min_rtt_us is None or not exchanges or pure is None:
         return busy
     if has_long_requests(window, last):
-        late_ms = min_rtt_us / 1000 + _ROUNDED_MS
-        late = sum(look.unacked == 1 and look.last_data_sent_ms > late_ms for look in looks)
-        return busy if window.resent_segments else max(0.0, busy - late / len(looks))
+        return _without_last_acks(looks, window)
     excess_s = (last.rtt_us - min_rtt_us) / 1e6
     if pure >= exchanges / 2 and not _DELAYED_ACK_S[0] <= excess_s <= _DELAYED_ACK_S[1]:
         return busy
     travelling_s = exchanges * min_rtt_us / 1e6 + (window.resent_segments or 0) * last.rto_us / 1e6
     return min(busy, travelling_s / window.elapsed_s)
+
+
+def _without_last_acks(looks: Sequence[Sample], window: Window) -> float:
+    """The busy time without what passes after the last segment of a long message and a round trip: the peer is at work."""
+    busy, exchanges = window.busy or 0.0, window.exchanges or 0
+    answered_ms = [
+        look.last_data_sent_ms - look.last_data_recv_ms - look.rtt_us / 1000
+        for look in looks
+        if not look.send_queue and look.last_data_recv_ms < look.last_data_sent_ms
+    ]
+    if window.resent_segments or len(answered_ms) < _FEWEST_ORDERED:
+        return busy
+    late_s = max(0.0, sum(answered_ms) / len(answered_ms) / 1000)
+    late = exchanges * late_s / window.elapsed_s
+    if late_s > _DELAYED_ACK_S[0]:  # by a timer, or at once
+        late = sum(look.unacked == 1 and look.last_data_sent_ms > look.rtt_us / 1000 for look in looks) / len(looks)
+    return max(0.0, busy - late)
 
 
 def acknowledged(window: Window) -> str:

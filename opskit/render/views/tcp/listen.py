@@ -92,8 +92,12 @@ def _verdict(result: Result) -> Iterator[str]:
     full = [each for each in listeners if (most := backlog(each.last)) is not None and each.most_waiting > most]
     counted = plural(len(listeners), "listening socket")
     fullest = max(listeners, key=lambda each: each.most_waiting)
-    if full:
-        yield f"{len(full):,} of {counted} {'has' if len(full) == 1 else 'have'} a full queue: connections wait for accept(2)."
+    if len(full) == 1:
+        where, length = address_text(full[0].last.local, full[0].last.local_port), backlog(full[0].last)
+        waiting = plural(full[0].most_waiting, "connection waits", "connections wait")
+        yield f"The queue of {where} is full: {waiting} for accept(2), its backlog is {length:,} ({counted})."
+    elif full:
+        yield f"{len(full):,} of {counted} have a full queue: connections wait for accept(2)."
     elif fullest.most_waiting:
         where = address_text(fullest.last.local, fullest.last.local_port)
         if (length := backlog(fullest.last)) is None:

@@ -28,11 +28,7 @@ _WATCHED = 0.9  # of the interval: the rest is for reading owners and for judgin
 @option("-v", "--verbose", is_flag=True, group=SHOW, help="Show every connection, CLOSE-WAIT and the local ports used.")
 def tcp(run: Run, targets: tuple[str, ...], peer: str | None, listen: bool, ask: bool, verbose: bool) -> int:
     """Show what makes TCP connections slow: this application, the peer's, the network, or nothing."""
-    from opskit.analysis.tcp.closing import closing_look
     from opskit.analysis.tcp.judge import judge
-    from opskit.analysis.tcp.moments import moment_of
-    from opskit.analysis.watched import keep
-    from opskit.collect.targets import resolve_process
     from opskit.collect.tcp.collect import Collector
     from opskit.collect.tcp.facts import Request
     from opskit.render.views.tcp import report as view
@@ -44,7 +40,7 @@ def tcp(run: Run, targets: tuple[str, ...], peer: str | None, listen: bool, ask:
         network = parse_peer(peer)
     if run.window_s is not None:
         run.host.prove_moving("-i/--interval")
-    pids = tuple(dict.fromkeys(resolve_process(run.host, word, "tcp") for word in targets))
+    pids = _pids(run, targets)
     window_s = run.interval_s * (_WATCHED if run.watching else 1)
     collector = Collector(run.host, Request(pids, window_s, network, ask, run.uids), watch=run.watching)
     shown = view.Shown(run.format == "text", verbose, listen, run.top, ask)
@@ -55,6 +51,9 @@ def tcp(run: Run, targets: tuple[str, ...], peer: str | None, listen: bool, ask:
     def look() -> Result:
         facts = collector.look()
         if run.watching:
+            from opskit.analysis.tcp.closing import closing_look
+            from opskit.analysis.watched import keep
+
             keep(closed, closing_look(facts))
         return judge(facts, closed)
 
@@ -62,6 +61,8 @@ def tcp(run: Run, targets: tuple[str, ...], peer: str | None, listen: bool, ask:
         report = view.report(run.about(about), result, shown)
         if run.format not in ("json", "prometheus", "csv"):
             return report
+        from opskit.analysis.tcp.moments import moment_of
+        from opskit.analysis.watched import keep
         from opskit.render.views.tcp.document import complete
 
         if run.watching:
@@ -69,3 +70,12 @@ def tcp(run: Run, targets: tuple[str, ...], peer: str | None, listen: bool, ask:
         return complete(report, result, shown, moments)
 
     return run.show(look, show, fit_height=run.top is None and not verbose)
+
+
+def _pids(run: Run, targets: tuple[str, ...]) -> tuple[int, ...]:
+    """The processes that are meant, each once."""
+    if not targets:
+        return ()
+    from opskit.collect.targets import resolve_process
+
+    return tuple(dict.fromkeys(resolve_process(run.host, word, "tcp") for word in targets))

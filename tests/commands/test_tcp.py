@@ -161,7 +161,9 @@ def test_a_full_listen_queue(inprocess, spawn):
     assert listener["owner"]["pid"] == holder.pid
     assert listener["dropped_since_start"] >= 1
     text = inprocess("tcp", holder.pid, "--listen", *BRIEF)
-    assert "1 of 1 listening socket has a full queue" in text.out
+    assert (
+        f"The queue of 127.0.0.1:{holder.line} is full: 5 connections wait for accept(2), its backlog is 4" in text.out
+    )
     assert text.code == 1
 
 

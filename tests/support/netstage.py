@@ -39,9 +39,9 @@ class Staged(NamedTuple):
     def pid(self) -> int:
         return self.process.pid
 
-    def run(self, *command, user=None, **options):
-        """Run opskit in its network namespace."""
-        entered = ["nsenter", f"--net=/proc/{self.pid}/ns/net"]
+    def run(self, *command, user=None, inside=True, **options):
+        """Run opskit, by default in its network namespace."""
+        entered = ["nsenter", f"--net=/proc/{self.pid}/ns/net"] if inside else []
         as_user = [] if user is None else ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups"]
         words = [*entered, *as_user, sys.executable, "-m", "opskit", *map(str, command)]
         return subprocess.run(words, capture_output=True, text=True, check=False, timeout=60, cwd="/", **options)
@@ -160,6 +160,22 @@ def overflowed() -> None:
         time.sleep(0.2)
     say(clients=len(held))
     wait()
+
+
+def bursts(backlog: int = 4, clients: int = 12, each_s: float = 0.1) -> None:
+    """A server that accepts all that wait now and then, and another one that is left alone."""
+    server, _quiet = listening(7100, backlog), listening(7107, backlog)
+    server.setblocking(False)
+    say(fd=server.fileno())
+    while True:
+        held = connecting(clients, 7100)
+        time.sleep(each_s)
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                server.accept()[0].close()
+        for one in held:
+            one.close()
+        time.sleep(each_s)
 
 
 def accepted(backlog: int = 64, seconds: float = 30.0) -> None:
@@ -354,7 +370,19 @@ def lossy(percent: int = 3) -> None:
 
 CASES = {
     each.__name__: each
-    for each in (unaccepted, overflowed, accepted, close_wait, ports, unanswered, half_open, tracked, time_wait, lossy)
+    for each in (
+        unaccepted,
+        overflowed,
+        bursts,
+        accepted,
+        close_wait,
+        ports,
+        unanswered,
+        half_open,
+        tracked,
+        time_wait,
+        lossy,
+    )
 }
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ from opskit.analysis.tcp.groups import groups_of
 from opskit.analysis.tcp.harm import connection_findings
 from opskit.analysis.tcp.host import host_findings
 from opskit.analysis.tcp.result import Result
+from opskit.proc.tcp_sockets import backlog
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,5 +29,8 @@ def judge(facts: Facts, looks: Sequence[Look] = ()) -> Result:
 
 
 def _fullest_first(listener: Listener) -> tuple[float, int, int]:
-    backlog = max(listener.last.send_queue, 1)
-    return -listener.most_waiting / backlog, -listener.most_waiting, listener.last.local_port
+    return (
+        -listener.most_waiting / max(backlog(listener.last) or 0, 1),
+        -listener.most_waiting,
+        listener.last.local_port,
+    )

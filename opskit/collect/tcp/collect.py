@@ -9,7 +9,7 @@ from opskit.collect.tcp.facts import Facts, Space
 from opskit.collect.tcp.gather import begin, gather, wanted
 from opskit.collect.tcp.owners import Owners
 from opskit.collect.tcp.records import Records
-from opskit.collect.tcp.sampling import MOST_ACTIVE, MOST_SAMPLED, Sampler, rate_hz
+from opskit.collect.tcp.sampling import LISTENING_HZ, MOST_ACTIVE, MOST_SAMPLED, Sampler, rate_hz
 from opskit.collect.tcp.space import NetworkSpace, our_namespace
 from opskit.collect.tcp.threads import ConnectionThreads
 from opskit.errors import NotPermitted, NotSupported
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _RECENT_MS = 1000
 _MOST_CANDIDATES = 400
 _CHOOSING_LOOKS = 3  # then those are kept that did the most
-_LISTENING_S, _MANY_LISTENING_S, _MANY_LISTENING = 0.1, 0.5, 300
+_MANY_LISTENING, _MANY_LISTENING_S = 300, 0.5
 # At even gaps, looks at requests that repeat at a multiple of the gap would always see the same moment of them.
 _GOLDEN, _UNEVEN = 0.618034, 0.9
 
@@ -58,13 +58,6 @@ class Collector:
 
     def look(self) -> Facts:
         """Read one window. Raises NoSuchProcess, NotPermitted where a process's fds cannot be read, NotSupported for a copy without sockets."""
-        try:
-            return self._look()
-        except NotSupported:
-            self._given.living()  # the last process may have ended, and its tables with it
-            raise
-
-    def _look(self) -> Facts:
         host = self._host
         ask = self._ask._replace(pids=self._given.living())
         scan = self._scan_given(ask.pids) if ask.pids else None
@@ -142,11 +135,13 @@ class Collector:
                     window.sampler.keep_most_active(MOST_ACTIVE)
             looks += 1
             if now >= listened_s:
-                listened_s = now + (_MANY_LISTENING_S if many else _LISTENING_S)
+                listened_s = now + (_MANY_LISTENING_S if many else 1 / LISTENING_HZ)
             step_s = 1 / rate_hz(sum(len(window.sampler.tracks) for window in windows))
             next_s = max(next_s + step_s, now + step_s / 2)  # late looks are left out
             due_s = next_s + (looks * _GOLDEN % 1 - 0.5) * _UNEVEN * step_s
             host.sleep(max(0.0, min(due_s, end_s) - host.monotonic()))
+        for window in windows:
+            window.sampler.look_at_listening()
 
     def _end(self, window: _Window, records: Records, is_wanted: Callable[[Row], bool] | None) -> Space:
         """Add the records of a network namespace."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from opskit.proc.inet_diag import packed
 from opskit.proc.tcp_sockets import CLOSE_WAIT, LISTEN, SYN_RECV, TIME_WAIT
@@ -111,14 +111,14 @@ def gather(
 ) -> Gathered:  # fmt: skip
     """Sort the last dump. `listened`: local ports that were listened on before; `active_ms`: the window."""
     found = Gathered({}, {}, {}, {}, {})
-    states, single, idle, listening, closing = found
+    single, listening, closing = found.single, found.listening, found.closing
     few: list[tuple[bytes, tuple[Key, Place]]] = []
-    counts: dict[Key, int] = {}
-    examples: dict[Key, Place] = {}
+    counts: dict[Key, list[Any]] = {}  # how many, and the place of the first one
+    of_state = [0] * 256  # a state is one byte
     ports, place = set(listened), dump.place
     for chunk, start, row in dump:
         family, state, both, peer, cookie, receive, send, _, inode, sent_ms, received_ms, _ = row
-        states[state] = states.get(state, 0) + 1
+        of_state[state] += 1
         if state == LISTEN:
             ports.add(both[:2])
         if state in _NOT_CONNECTED or (is_wanted is not None and not is_wanted(row)):
@@ -127,22 +127,23 @@ def gather(
             listening[cookie] = place(chunk, start)
             continue
         port = both[:2]
-        inbound = port in ports
-        pid = pid_of(inode) if pid_of is not None else None
-        key = (pid, inbound, state, family, peer, port if inbound else both[2:])
+        pid = None if pid_of is None else pid_of(inode)
+        key = (pid, True, state, family, peer, port) if port in ports else (pid, False, state, family, peer, both[2:])
         if state == CLOSE_WAIT:
             closing.setdefault(key, []).append(row)
         if receive or send or sent_ms <= active_ms or received_ms <= active_ms:
             single[cookie] = key, place(chunk, start)
             continue
-        if key not in counts:
-            counts[key] = 0
-            examples[key] = place(chunk, start)
-        counts[key] += 1
+        group = counts.get(key)
+        if group is None:
+            counts[key] = [1, chunk, start]
+        else:
+            group[0] += 1
         if len(few) <= MOST_SINGLE:
             few.append((cookie, (key, place(chunk, start))))
-    if len(single) + sum(counts.values()) <= MOST_SINGLE:
+    found.states.update((state, number) for state, number in enumerate(of_state) if number)
+    if len(single) + sum(group[0] for group in counts.values()) <= MOST_SINGLE:
         single.update(few)
     else:
-        idle.update((key, (count, examples[key])) for key, count in counts.items())
+        found.idle.update((key, (group[0], place(*group[1:]))) for key, group in counts.items())
     return found

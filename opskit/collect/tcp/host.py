@@ -60,17 +60,17 @@ class HostReader:
         self._pid, self._place = pid, ours if pid is None else (pid, "net")
         self._tcp_mem = self._sysctl(_three, "net.ipv4.tcp_mem")
         self._max_orphans = self._sysctl(_one, "net.ipv4.tcp_max_orphans")
-        self._first: dict[str, int] | None = None
+        self._counted: tuple[dict[str, int], dict[str, int]] | None = None
 
-    def begin(self) -> None:
-        """Read the counters at the begin of the first window; each later one begins where the one before ended."""
-        self._first = self._counters()
+    def count(self) -> None:
+        """Read the counters: at the begin of a window, and at its end, where the next one begins."""
+        last = self._counters()
+        self._counted = self._counted[1] if self._counted else last, last
 
     def end(self, ends: Iterable[End]) -> HostFacts:
-        """Read the rest at the end of a window. `ends`: of all sockets of the namespace, in every state."""
+        """Read the rest after a window. `ends`: of all sockets of the namespace, in every state."""
         fs = self._host.fs
-        last = self._counters()
-        first, self._first = self._first if self._first is not None else last, last
+        first, last = self._counted or ({}, {})
         is_ours = self._reads_its_sysctls()
         texts = {name: text for name in _NAMED if is_ours and (text := self._sysctl(str.strip, name)) is not None}
         ports = optional(parse_port_range, texts.get("net.ipv4.ip_local_port_range", ""))

@@ -41,9 +41,13 @@ class Records:
             owner = self._owner(place.socket().inode)
             self.idle.append(Idle(owner, packed(family, peer), _number(port), inbound, state, number, self._space))
         for cookie, last in found.listening.items():
-            ends = sampler.listening.get(cookie) or (begun.listening.get(cookie, last), last)
-            before, after = ends[0].socket(), ends[1].socket()
-            most = max(before.recv_queue, after.recv_queue, sampler.most_waiting.get(cookie, 0))
+            before, after, most = begun.listening.get(cookie, last).socket(), last.socket(), 0
+            if cookie in sampler.listening:  # these looks have the drops, which a dump of all sockets has not
+                early, late, most = sampler.listening[cookie]
+                before, after = (
+                    each._replace(memory=look.socket().memory) for each, look in ((before, early), (after, late))
+                )
+            most = max(before.recv_queue, after.recv_queue, most)
             self.listeners.append(Listener(before, after, self._owner(after.inode), most))
         self._add_closing(begun.closing, found.closing)
 
@@ -99,7 +103,8 @@ class Records:
 
     def _group_of(self, row: Row, groups: Iterable[Key]) -> Key | None:
         """The group of a connection that was closed within the window. Its process is unknown where it was read at the end alone."""
-        pid = self._owners.pid_of(row[8])
+        pid_of = self._owners.pid_of
+        pid = None if pid_of is None else pid_of(row[8])
         same = [
             key
             for key in groups

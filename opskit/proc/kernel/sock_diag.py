@@ -39,7 +39,7 @@ def extensions(*kinds: int) -> int:
     return sum(1 << kind - 1 for kind in kinds)
 
 
-WITH_MEMORY = extensions(INFO, SKMEMINFO)
+_LOOK = extensions(INFO, SKMEMINFO)
 
 
 class SockDiag:
@@ -85,7 +85,7 @@ class SockDiag:
             self._number += len(few)
             requests = [
                 _HEADER.pack(72, _BY_FAMILY, _REQUEST, number + place, 0)
-                + struct.pack("=BBBxI", key[0], _TCP, WITH_MEMORY, ALL_STATES)
+                + struct.pack("=BBBxI", key[0], _TCP, _LOOK, ALL_STATES)
                 + key[1:]
                 for place, key in enumerate(few)
             ]

@@ -9,7 +9,7 @@ from opskit.analysis.tcp.words import answer, connection_answer, connection_subj
 from opskit.records import NamedTuple
 from opskit.render.fields import COUNT, ID, TEXT, Field
 from opskit.render.report import Block, Listing, Report
-from opskit.render.views.tcp import host, listen, sentences
+from opskit.render.views.tcp import host, sentences
 from opskit.render.views.tcp.fields import (
     CLOSING,
     RATES,
@@ -77,6 +77,8 @@ TEXT_CONNECTIONS: Sequence[Field[Judged]] = (
 def report(about: About, result: Result, shown: Shown) -> Report:
     """Groups, or with --listen listening sockets."""
     if shown.listen:
+        from opskit.render.views.tcp import listen
+
         made = listen.report(about, result, shown.top)
     else:
         made = Report(

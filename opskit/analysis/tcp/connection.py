@@ -30,6 +30,7 @@ LOSS, FEWEST_RESENT = 0.01, 3  # share; segments
 _BUSY_AT_ALL, _BUSY = 0.1, 0.5
 _SNDBUF = 0.3
 _NEAR_US, _QUEUED_US, _QUEUED = 1000, 5000, 2.0
+_MANY_SEGMENTS = 20
 _UNANSWERED, _STUCK = 3, 2  # retransmissions of the same segment
 _FULL = 0.75  # of the largest segment: data of smaller ones alone has arrived
 _MESSAGE_BYTES, _MESSAGES = 64, 3
@@ -215,17 +216,30 @@ def _rtt_us(it: Evidence) -> float:
     return sum(look.rtt_us for look in it.looks) / len(it.looks)
 
 
-def _queues(it: Evidence) -> bool:
-    if not it.sends_mostly or it.min_rtt_us is None:
+def _waits_for_space(it: Evidence) -> bool:
+    window = it.window
+    return window is not None and (window.busy or 0) > _BUSY and (window.sndbuf_limited or 0) > _SNDBUF
+
+
+def _is_slowed(it: Evidence) -> bool:
+    if it.min_rtt_us is None:
         return False
     rtt = _rtt_us(it)
     return rtt > _QUEUED * it.min_rtt_us and rtt - it.min_rtt_us > _QUEUED_US
 
 
+def _queues(it: Evidence) -> bool:
+    return _is_slowed(it) and (it.sends_mostly or _waits_for_space(it))
+
+
 def _fills_its_buffer(it: Evidence) -> bool:
-    """The writer waited for space in its send buffer while all of that was on its way; near by this is no matter of the buffer."""
-    window, far = it.window, (it.min_rtt_us or _rtt_us(it)) >= _NEAR_US
-    return far and window is not None and (window.busy or 0) > _BUSY and (window.sndbuf_limited or 0) > _SNDBUF
+    """The writer waited for space in its send buffer while all of that was on its way; near by this is no matter of the buffer.
+
+    Where much is on its way and waits in a queue, a larger buffer would only make that longer. Little may wait for a late acknowledgement.
+    """
+    is_far = (it.min_rtt_us or _rtt_us(it)) >= _NEAR_US
+    in_flight = sum(look.unacked for look in it.looks) / len(it.looks)
+    return is_far and _waits_for_space(it) and not (in_flight >= _MANY_SEGMENTS and _is_slowed(it))
 
 
 def _fills_the_line(it: Evidence) -> bool:

@@ -63,7 +63,7 @@ def waits(looks: Sequence[Sample], window: Window, last: TcpInfo) -> Waits:
     return found._replace(awaited=1 - found.arriving - found.undecided - here, here=here)
 
 
-def _with_arriving(looks: Sequence[Sample], states: Sequence[str], *, is_slow: bool) -> Sequence[str]:
+def _with_arriving(looks: Sequence[Sample], states: Sequence[str], *, is_slow: bool) -> list[str]:
     """The states, where more of an answer came before anything was sent: it was still arriving."""
     found, comes = [*states], False
     for number in range(len(looks) - 2, -1, -1):

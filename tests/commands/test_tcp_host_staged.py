@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 
 import pytest
 from netstage import stage
 from users import reserved_user
 
 
-def looked(staged, *options, code=None, user=None):
+def looked(staged, *options, code=None, user=None, inside=True):
     """The findings of one window in the namespace, by their codes, and the whole answer."""
-    done = staged.run("tcp", "-i", "0.5", "-f", "json", *options, user=user)
+    done = staged.run("tcp", "-i", "0.5", "-f", "json", *options, user=user, inside=inside)
     assert done.stderr == ""
     answer = json.loads(done.stdout)
     found = {each["code"]: each for each in answer["findings"]}
@@ -39,15 +40,26 @@ def test_a_server_that_does_not_accept():
         assert "full queue" in listed
 
 
-def test_the_same_by_the_pid_from_outside():
-    """Root enters the namespace of the process; another user is told why the backlog is unknown, and gets no wrong verdict."""
+def test_by_another_user():
+    """The queue is known to everyone, its process is not."""
+    with stage("unaccepted", backlog=4, clients=12) as staged, reserved_user() as user:
+        if user is None:
+            pytest.skip("needs a user without rights")
+        found, _ = looked(staged, user=user.pw_uid, code="tcp-listen-queue-full")
+        assert "an unknown process does not accept" in found["tcp-listen-queue-full"]["summary"]
+
+
+def test_a_process_in_another_network_namespace():
+    """Root enters it, and reads its queues, counters and sysctls; none of ours stand for them."""
+    with stage("ports", used=100) as staged:
+        found, answer = looked(staged, staged.pid, inside=False, code="tcp-ports-exhausted")
+        assert "all 100 local ports" in found["tcp-ports-exhausted"]["summary"]
+        (space,) = answer["spaces"]
+        assert space["namespace"] == os.readlink(f"/proc/{staged.pid}/ns/net")
+        assert space["host"]["counters"]["Tcp.ActiveOpens"] == 100
     with stage("unaccepted", backlog=4, clients=12) as staged:
-        found, _ = looked(staged, staged.pid, code="tcp-listen-queue-full")
-        assert found["tcp-listen-queue-full"]["severity"] in ("error", "warning")
-        with reserved_user() as user:
-            if user is not None:
-                found, _ = looked(staged, user=user.pw_uid, code="tcp-listen-queue-full")
-                assert "an unknown process" in found["tcp-listen-queue-full"]["summary"]
+        found, _ = looked(staged, staged.pid, inside=False, code="tcp-listen-queue-full")
+        assert f"({staged.pid}) does not accept them in time" in found["tcp-listen-queue-full"]["summary"]
 
 
 def test_bursts():

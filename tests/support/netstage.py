@@ -39,9 +39,9 @@ class Staged(NamedTuple):
     def pid(self) -> int:
         return self.process.pid
 
-    def run(self, *command, user=None, **options):
-        """Run opskit in its network namespace."""
-        entered = ["nsenter", f"--net=/proc/{self.pid}/ns/net"]
+    def run(self, *command, user=None, inside=True, **options):
+        """Run opskit, by default in its network namespace."""
+        entered = ["nsenter", f"--net=/proc/{self.pid}/ns/net"] if inside else []
         as_user = [] if user is None else ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups"]
         words = [*entered, *as_user, sys.executable, "-m", "opskit", *map(str, command)]
         return subprocess.run(words, capture_output=True, text=True, check=False, timeout=60, cwd="/", **options)

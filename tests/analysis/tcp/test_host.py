@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from tcphostfacts import (
     CLIENT,
     SERVER,
@@ -21,6 +23,7 @@ from opskit.analysis.tcp.host import host_findings
 from opskit.analysis.tcp.limits import usable_ports
 from opskit.collect.fd_threads import FdThread
 from opskit.collect.tcp.facts import Idle, Owner, Request
+from opskit.collect.tcp.host import COUNTERS
 from opskit.collect.tcp.host_facts import Destination
 from opskit.proc.tcp_sockets import SYN_SENT, TIME_WAIT, SocketMemory
 
@@ -69,6 +72,52 @@ def test_unknown_values():
     )
     assert host_findings(facts) == []
     assert host_findings(facts._replace(spaces=())) == []
+
+
+NUMBERS = st.integers(0, 2**64)
+SOME = st.one_of(st.none(), NUMBERS)
+NAMES = st.sampled_from(sorted(COUNTERS | {"Conntrack.drop", "Conntrack.early_drop"}))
+KEYS = st.sampled_from(
+    ["net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem", "net.core.somaxconn", "net.ipv4.tcp_tw_reuse", "net.ipv4.tcp_syncookies"]
+)
+HOSTS = st.builds(
+    host_facts,
+    first=st.dictionaries(NAMES, NUMBERS),
+    last=st.dictionaries(NAMES, NUMBERS),
+    sockstat=st.dictionaries(st.sampled_from(["TCP.mem", "TCP.orphan", "TCP.tw"]), NUMBERS),
+    ports=st.one_of(st.none(), st.tuples(st.integers(0, 100), st.integers(100, 200), st.integers(0, 300))),
+    ports_used=SOME,
+    destinations=st.lists(
+        st.builds(Destination, st.binary(min_size=4, max_size=4), st.binary(min_size=16, max_size=16), st.integers(0, 65535), NUMBERS,
+                  st.dictionaries(st.integers(0, 12), NUMBERS), NUMBERS),
+        max_size=5,
+    ).map(tuple),
+    tcp_mem_pages=st.one_of(st.none(), st.tuples(NUMBERS, NUMBERS, NUMBERS)),
+    max_orphans=SOME,
+    max_time_wait=SOME,
+    conntrack=st.one_of(st.none(), st.tuples(NUMBERS, NUMBERS)),
+    sysctls=st.dictionaries(KEYS, st.sampled_from(["", "1", "2", "4096 1 5", "x y z", "0 0 0", "128"])),
+)  # fmt: skip
+LISTENERS = st.builds(
+    listener, st.tuples(NUMBERS, NUMBERS), NUMBERS, NUMBERS, st.tuples(SOME, SOME), st.sampled_from([SERVER, None])
+)
+CLOSING = st.builds(
+    closing, st.integers(0, 99), NUMBERS, SOME, st.booleans(), NUMBERS, owner=st.sampled_from([SERVER, None])
+)
+
+
+@given(
+    HOSTS,
+    st.lists(LISTENERS, max_size=3),
+    st.lists(CLOSING, max_size=3),
+    st.sampled_from([0.0, 0.5, 1e9]),
+    st.booleans(),
+)
+def test_any_numbers(host, listeners, some, window_s, is_still):
+    """Whatever a kernel or a copy says: shares are between 0 and 1, and each code is in the catalog with its class."""
+    found = host_findings(tcp_facts(host, (), listeners, some, window_s=window_s, is_still=is_still))
+    assert all(each.share is None or 0 <= each.share <= 1 for each in found)
+    assert all(each.severity == "note" or each.class_ != "tidy" for each in found)
 
 
 class TestListenQueues:

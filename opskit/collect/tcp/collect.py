@@ -58,13 +58,6 @@ class Collector:
 
     def look(self) -> Facts:
         """Read one window. Raises NoSuchProcess, NotPermitted where a process's fds cannot be read, NotSupported for a copy without sockets."""
-        try:
-            return self._look()
-        except NotSupported:
-            self._given.living()  # the last process may have ended, and its tables with it
-            raise
-
-    def _look(self) -> Facts:
         host = self._host
         ask = self._ask._replace(pids=self._given.living())
         scan = self._scan_given(ask.pids) if ask.pids else None

@@ -6,10 +6,10 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 from opskit.collect.tcp.host import HostReader
-from opskit.errors import NotSupported
+from opskit.errors import NoSuchProcess, NotSupported
 from opskit.proc.files.net_tcp import parse_net_tcp
 from opskit.proc.fs import DENIED, ProcFS, optional
-from opskit.proc.inet_diag import SKMEMINFO, Reader
+from opskit.proc.inet_diag import INFO, SKMEMINFO, Reader
 from opskit.proc.namespaces import namespace
 from opskit.proc.rights import how_to_be_allowed
 from opskit.proc.tcp_dumps import ListedDump, MessageDump
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 
 SOCK_DIAG, PROC = "sock_diag", "proc"
+_ALL_STATES = 0xFFF
 _UNKNOWN = "losses, round-trip times, byte counts and backlogs are unknown: /proc has only states and queues"
 _FILES = ("tcp", "tcp6")
 
@@ -47,7 +48,7 @@ class NetworkSpace:
     def __init__(self, host: Host, pid: int | None) -> None:
         """Open it."""
         self._host, self._pid = host, pid
-        ours = our_namespace()
+        ours = our_namespace() if host.fs.is_live else None
         name = ours if pid is None else namespace(host.fs, pid, "net")
         self.name = None if name is None else name.decode("ascii", "replace")
         self.source = PROC
@@ -73,13 +74,11 @@ class NetworkSpace:
             return
         try:
             with self._inside():
-                diag = SockDiag()
-            for _ in diag.dump(1 << LISTEN):  # the cheapest one: whether the kernel has inet_diag
-                pass
+                self._diag, self.source = SockDiag(), SOCK_DIAG
         except OSError as error:
-            self.missing = (f"sock_diag is not available ({error.strerror or error}); {_UNKNOWN}",)
+            self._lose(error)
             return
-        self._diag, self.source = diag, SOCK_DIAG
+        self.listening()  # the cheapest dump: whether the kernel has inet_diag
 
     def _entered(self) -> NetworkNamespace:
         """The namespace, after it was entered once. Raises OSError."""
@@ -108,22 +107,40 @@ class NetworkSpace:
             self._diag.close()
 
     def dump(self) -> Dump:
-        """All sockets, and with them the host's counters. Raises NotSupported where neither source can be read."""
-        clock, diag = self._host.monotonic, self._diag
-        dump = ListedDump(self._listed(), clock) if diag is None else MessageDump(diag.dump(), self._reader, clock)
+        """All sockets, and with them the host's counters.
+
+        Raises NotSupported where neither source can be read, NoSuchProcess where the process has ended.
+        """
+        dump = self._messages(_ALL_STATES, INFO) or ListedDump(self._listed(), self._host.monotonic)
         with self._inside():
             self._reads_host.count()
         return dump
 
     def listening(self) -> Dump | None:
         """The listening sockets alone, with what they dropped; None: that costs as much as a dump."""
-        if self._diag is None:
-            return None
-        return MessageDump(self._diag.dump(1 << LISTEN, 1 << SKMEMINFO - 1), self._reader, self._host.monotonic)
+        return self._messages(1 << LISTEN, SKMEMINFO)
+
+    def _messages(self, states: int, attribute: int) -> Dump | None:
+        """A dump by sock_diag, where that can be read."""
+        if self._diag is not None:
+            try:
+                return MessageDump(self._diag.dump(states, 1 << attribute - 1), self._reader, self._host.monotonic)
+            except OSError as error:
+                self._lose(error)
+        return None
 
     def looks(self, keys: list[bytes]) -> Iterator[bytes | None]:
-        """A message about each of some sockets; None: it is gone, or there is no sock_diag."""
-        return iter([None] * len(keys)) if self._diag is None else self._diag.look(keys)
+        """A message about each of some sockets; None: it is gone. Without sock_diag none at all."""
+        if self._diag is not None:
+            try:
+                yield from self._diag.look(keys)
+            except OSError as error:
+                self._lose(error)
+
+    def _lose(self, error: OSError) -> None:
+        """Go on without sock_diag."""
+        self._diag, self.source = None, PROC
+        self.missing = (*self.missing, f"sock_diag is not available ({error.strerror or error}); {_UNKNOWN}")
 
     def _listed(self) -> list[Socket]:
         fs = self._host.fs
@@ -132,8 +149,10 @@ class NetworkSpace:
             tables = [fs.maybe(parse_net_tcp, place, name) for name in _FILES]
             if any(table is not None for table in tables):
                 return [socket for table in tables for socket in table or ()]
-        what = f"{fs.path(self._pid or 'self', 'net', 'tcp')} cannot be read"
-        raise NotSupported(f"{what}: {'copy it too' if not fs.is_live else 'this kernel has no IPv4 or denies it'}")
+        if self._pid is not None and fs.is_live:  # one that is ending has no network namespace any more
+            raise NoSuchProcess(self._pid, "it ended while its sockets were read")
+        remedy = "this kernel has no IPv4" if fs.is_live else "copy it too"
+        raise NotSupported(f"{fs.path(self._pid or 'self', 'net', 'tcp')} cannot be read: {remedy}")
 
     def end(self, ends: Iterable[End]) -> HostFacts:
         """The host, with its counters between the last two dumps. `ends`: of all its sockets."""

@@ -8,11 +8,12 @@ import pytest
 
 from opskit.collect.tcp.collect import Collector
 from opskit.collect.tcp.facts import Request
-from opskit.errors import NoSuchProcess
+from opskit.errors import NoSuchProcess, NotPermitted, NotSupported
 from opskit.host import Host
 from opskit.proc.fs import ProcFS
 from opskit.proc.kernel import network_namespace, sock_diag
 from opskit.proc.tcp_sockets import ESTABLISHED, LISTEN
+from opskit.proc.treefs import TreeFS
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="a network namespace needs root")
 WINDOW_S = 0.4
@@ -253,3 +254,77 @@ def test_without_sock_diag(staged, monkeypatch):
     assert facts.spaces[0].source == "proc"
     assert len(facts.connections) == 10
     assert "sock_diag is not available (Protocol not supported)" in facts.missing[0]
+
+
+def test_sock_diag_that_fails_within_the_window(staged, monkeypatch):
+    """The rest is read of /proc, and it is said that less is known."""
+    pid = staged(SOME)
+    looks = []
+
+    def fail(self, keys):
+        looks.append(len(keys))
+        if len(looks) > 3:
+            raise OSError(105, "No buffer space available")
+        yield from real(self, keys)
+
+    real = sock_diag.SockDiag.look
+    monkeypatch.setattr(sock_diag.SockDiag, "look", fail)
+    facts = look(pid)
+    assert len(facts.connections) == 10
+    assert facts.spaces[0].source == "proc"
+    assert facts.missing == (
+        "sock_diag is not available (No buffer space available); losses, round-trip times, byte counts and backlogs are unknown: "
+        "/proc has only states and queues",
+    )
+
+
+def test_another_users_process(staged, monkeypatch):
+    """Without ptrace rights its sockets are unknown, and what would be allowed is said."""
+
+    class Denied(ProcFS):
+        def fd_pairs(self, *parts):
+            raise PermissionError(13, "Permission denied")
+
+    pid = staged("wait()")
+    collector = Collector(Host(Denied()), Request((pid,), WINDOW_S))
+    with pytest.raises(NotPermitted, match=f"cannot read the file descriptors of {pid} .python.*permission denied; "):
+        collector.look()
+
+
+def test_a_copy(tmp_path):
+    """One look: queues and states, owners by the links of the copy, no rates."""
+    head = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n"
+    line = "   {}: {} {} {} 00000000:{:08X} 00:00000000 00000000  1000        0 {} 1 0\n"
+    tcp = head + line.format(0, "0100007F:1F90", "00000000:0000", "0A", 2, 11)
+    tcp += line.format(1, "0100007F:1F90", "0200007F:C350", "01", 70000, 12)
+    tcp += line.format(2, "0100007F:C351", "0300007F:1538", "08", 0, 13)
+    process = tmp_path / "4242"
+    (process / "fd").mkdir(parents=True)
+    (process / "net").mkdir()
+    (process / "net" / "tcp").write_text(tcp)
+    (process / "comm").write_text("orders\n")
+    (process / "status").write_text("Name:\torders\nUid:\t1000\t1000\t1000\t1000\nGid:\t0\t0\t0\t0\n")
+    for fd, inode in ((3, 11), (4, 12), (5, 13)):
+        (process / "fd" / str(fd)).symlink_to(f"socket:[{inode}]")
+    for pids in ((4242,), ()):
+        if not pids:
+            (tmp_path / "net").mkdir()
+            (tmp_path / "net" / "tcp").write_text(tcp)
+        facts = Collector(Host(TreeFS(str(tmp_path))), Request(pids)).look()
+        assert facts.is_still
+        assert facts.spaces[0].source == "proc"
+        assert facts.spaces[0].namespace is None
+        assert [(each.owner.pid, each.owner.command, each.owner.fd) for each in facts.connections] == [
+            (4242, "orders", 4), (4242, "orders", 5),
+        ]  # fmt: skip
+        assert facts.connections[0].inbound
+        assert facts.connections[0].first is facts.connections[0].last
+        assert facts.connections[0].last.recv_queue == 70000
+        assert (facts.closing[0].port, facts.closing[0].fds) == (5432, (5,))
+        assert facts.listeners[0].last.recv_queue == 2
+    (process / "net" / "tcp").unlink()
+    with pytest.raises(NotSupported, match="net/tcp cannot be read: copy it too"):
+        Collector(Host(TreeFS(str(tmp_path))), Request((4242,))).look()
+    (process / "fd").rename(tmp_path / "gone")
+    with pytest.raises(NotSupported, match="the sockets of 4242 are unknown"):
+        Collector(Host(TreeFS(str(tmp_path))), Request((4242,))).look()

@@ -229,7 +229,10 @@ def _is_slowed(it: Evidence) -> bool:
 
 
 def _queues(it: Evidence) -> bool:
-    return _is_slowed(it) and (it.sends_mostly or _waits_for_space(it))
+    """Data waits on the path, and not for a peer whose window is full again and again."""
+    limited = 0.0 if it.window is None else it.window.rwnd_limited or 0.0
+    waits_there = max(limited, it.full) > _NARROW
+    return _is_slowed(it) and not waits_there and (it.sends_mostly or _waits_for_space(it))
 
 
 def _fills_its_buffer(it: Evidence) -> bool:

@@ -44,14 +44,16 @@ class Waits(NamedTuple):
 
 def waits(looks: Sequence[Sample], window: Window, last: TcpInfo) -> Waits:
     """What the samples say."""
-    ordered = _tied_are(looks)
-    states = [_state(look, acknowledged(window) if ordered == _UNDECIDED else ordered) for look in looks]
+    tied = _tied_are(looks)
+    if tied == _UNDECIDED:
+        tied = acknowledged(window)
+    states = [_state(look, tied) for look in looks]
     # From request to request, or less where both have several segments.
     cycle_s = window.elapsed_s / window.exchanges if window.exchanges else None
     is_slow = cycle_s is not None and cycle_s * len(looks) >= _LOOKS_A_CYCLE * (looks[-1].at_s - looks[0].at_s)
     states = _with_arriving(looks, states, is_slow=is_slow)
     if is_slow:
-        return _parts(_followed(looks, states))
+        return _parts(_followed(looks, states, tied))
     found = _parts((state, 1.0) for state in states)
     is_long = has_long_answers(window, last)
     here = None if has_long_requests(window, last) else _by_lengths(looks, states, cycle_s, is_long=is_long)
@@ -154,12 +156,12 @@ def _left(look: Sample, later: Sample) -> bool:
     return _sent_s(later) > _sent_s(look) + _TICK_S
 
 
-def _followed(looks: Sequence[Sample], states: Sequence[str]) -> Iterator[tuple[str, float]]:
-    """The time between samples, cut where data was sent or came."""
+def _followed(looks: Sequence[Sample], states: Sequence[str], tied: str) -> Iterator[tuple[str, float]]:
+    """The time between samples, cut where data was sent or came. Where both were in the same tick, the turn `tied` came later."""
     for look, later, state in zip(looks, looks[1:], states):
         at, now = look.at_s, state
         events = [(_sent_s(later), _PEER)] * _left(look, later) + [(_came_s(later), _HERE)] * _came(look, later)
-        for event_s, after in sorted(events):
+        for event_s, after in sorted(events, key=lambda event: (event[0], event[1] == tied)):
             event_s = min(max(event_s, at), later.at_s)
             # Until data comes an answer was awaited, also where an earlier part of it was here.
             awaited = after == _HERE and now not in (_PEER, _ARRIVING)

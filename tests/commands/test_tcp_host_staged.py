@@ -5,7 +5,10 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import sys
+import time
 
+import netlab
 import pytest
 from netstage import stage
 from nextsteps import try_next
@@ -119,6 +122,7 @@ def test_connections_that_leak_slowly():
     """12 are a note; under a watch they grow, and are a warning with the rate."""
     with stage("close_wait", number=12, more_each=0.05) as staged:
         assert looked(staged, staged.pid, code="tcp-close-wait")[0]["tcp-close-wait"]["severity"] == "note"
+        staged.go_on()
         found, _ = looked(staged, staged.pid, "-w", "-i", "0.3", "-c", "6", code="tcp-close-wait")
         assert found["tcp-close-wait"]["severity"] == "warning"
         assert "; they grew from " in found["tcp-close-wait"]["summary"]
@@ -205,6 +209,35 @@ def test_loss_of_the_host():
         assert found["tcp-host-retransmits"]["share"] == pytest.approx(0.04, abs=0.008)
         assert "tcp-host-out-of-order" in found
         assert try_next(found.values(), "tcp-host-retransmits") == "ip -s link"
+
+
+@pytest.mark.parametrize(
+    ("sysctl", "rcvbuf", "side", "words", "fix"),
+    [
+        (None, {"rcvbuf": 65536}, 1, "the program or the kernel set it (SO_RCVBUF)", None),
+        (
+            "tcp_wmem=4096 16384 131072",
+            {},
+            0,
+            "net.ipv4.tcp_wmem allows 128 KiB",
+            "sysctl 'net.ipv4.tcp_wmem=4096 16384 524288'",
+        ),
+    ],
+)
+def test_small_buffers(sysctl, rcvbuf, side, words, fix):
+    """A round trip of 40 ms fills them."""
+    with netlab.line(forth={"delay_ms": 20}, back={"delay_ms": 20}) as line:
+        if sysctl is not None:
+            name, _, value = sysctl.partition("=")
+            command = ["python3", "-c", f"open('/proc/sys/net/ipv4/{name}', 'w').write('{value}')"]
+            assert line.run(0, *command).returncode == 0
+        line.there("read", listen=7000, **rcvbuf)
+        line.here("write", connect=7000, size=65536)
+        time.sleep(0.8)
+        done = line.run(side, sys.executable, "-m", "opskit", "tcp", "-f", "json", "-i", "1")
+        found = {each["code"]: each for each in json.loads(done.stdout)["findings"]}
+        assert found["tcp-buffers-small"]["summary"].endswith(words)
+        assert found["tcp-buffers-small"]["fix"] == fix
 
 
 def test_a_healthy_server():

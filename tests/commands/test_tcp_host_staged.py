@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
+import time
 
+import netlab
 import pytest
 from netstage import stage
+from nextsteps import try_next
 from users import reserved_user
 
 
@@ -37,7 +42,7 @@ def test_a_server_that_does_not_accept():
         assert not found, "its clients in SYN_SENT are explained"
         listed = staged.run("tcp", "--listen", "-i", "0.2").stdout
         assert "127.0.0.1:7100" in listed
-        assert "full queue" in listed
+        assert "The queue of 127.0.0.1:7100 is full" in listed
 
 
 def test_by_another_user():
@@ -60,6 +65,20 @@ def test_a_process_in_another_network_namespace():
     with stage("unaccepted", backlog=4, clients=12) as staged:
         found, _ = looked(staged, staged.pid, inside=False, code="tcp-listen-queue-full")
         assert f"({staged.pid}) does not accept them in time" in found["tcp-listen-queue-full"]["summary"]
+
+
+def test_drops_of_another_process():
+    """Who asks about one process is told of the drops of the others in a note."""
+    with stage("bursts") as staged:
+        bystander = subprocess.Popen(["nsenter", f"--net=/proc/{staged.pid}/ns/net", "sleep", "60"])
+        try:
+            found, _ = looked(staged, bystander.pid, "-i", "0.8", code="tcp-listen-overflows")
+            assert found["tcp-listen-overflows"]["severity"] == "note"
+            assert "was dropped, of another process" in found["tcp-listen-overflows"]["summary"]
+            assert try_next(found.values(), "tcp-listen-overflows") == "opskit tcp --listen"
+        finally:
+            bystander.kill()
+            bystander.wait()
 
 
 def test_bursts():
@@ -96,13 +115,14 @@ def test_connections_that_are_not_closed(inbound, place):
         )
         assert "the oldest at least 1." in leak["summary"]
         assert "300 the same; fds " in leak["evidence"]
-        assert leak["next"] == f"opskit fds {staged.pid} -w"
+        assert try_next([leak], "tcp-close-wait") == f"opskit fds {staged.pid} -w"
 
 
 def test_connections_that_leak_slowly():
     """12 are a note; under a watch they grow, and are a warning with the rate."""
     with stage("close_wait", number=12, more_each=0.05) as staged:
         assert looked(staged, staged.pid, code="tcp-close-wait")[0]["tcp-close-wait"]["severity"] == "note"
+        staged.go_on()
         found, _ = looked(staged, staged.pid, "-w", "-i", "0.3", "-c", "6", code="tcp-close-wait")
         assert found["tcp-close-wait"]["severity"] == "warning"
         assert "; they grew from " in found["tcp-close-wait"]["summary"]
@@ -145,6 +165,7 @@ def test_a_host_that_does_not_answer():
             f"({staged.pid}) to 10.77.0.9:443 get no answer to their SYNs (SYN_SENT)"
             in found["tcp-connect-unanswered"]["summary"]
         )
+        assert try_next(found.values(), "tcp-connect-unanswered") == f"opskit tcp {staged.pid}"
 
 
 def test_half_open_connections():
@@ -154,6 +175,7 @@ def test_half_open_connections():
         assert found["tcp-syn-queue-full"]["severity"] == "warning"
         assert " SYN cookies in " in found["tcp-syn-queue-full"]["summary"]
         assert ", 0 came back: a SYN flood" in found["tcp-syn-queue-full"]["summary"]
+        assert try_next(found.values(), "tcp-syn-queue-full") == "opskit tcp --listen"
 
 
 def test_a_full_connection_tracking_table():
@@ -186,6 +208,36 @@ def test_loss_of_the_host():
         found, _ = looked(staged, "-i", "1.5", code="tcp-host-retransmits")
         assert found["tcp-host-retransmits"]["share"] == pytest.approx(0.04, abs=0.008)
         assert "tcp-host-out-of-order" in found
+        assert try_next(found.values(), "tcp-host-retransmits") == "ip -s link"
+
+
+@pytest.mark.parametrize(
+    ("sysctl", "rcvbuf", "side", "words", "fix"),
+    [
+        (None, {"rcvbuf": 65536}, 1, "the program or the kernel set it (SO_RCVBUF)", None),
+        (
+            "tcp_wmem=4096 16384 131072",
+            {},
+            0,
+            "net.ipv4.tcp_wmem allows 128 KiB",
+            "sysctl 'net.ipv4.tcp_wmem=4096 16384 524288'",
+        ),
+    ],
+)
+def test_small_buffers(sysctl, rcvbuf, side, words, fix):
+    """A round trip of 40 ms fills them."""
+    with netlab.line(forth={"delay_ms": 20}, back={"delay_ms": 20}) as line:
+        if sysctl is not None:
+            name, _, value = sysctl.partition("=")
+            command = ["python3", "-c", f"open('/proc/sys/net/ipv4/{name}', 'w').write('{value}')"]
+            assert line.run(0, *command).returncode == 0
+        line.there("read", listen=7000, **rcvbuf)
+        line.here("write", connect=7000, size=65536)
+        time.sleep(0.8)
+        done = line.run(side, sys.executable, "-m", "opskit", "tcp", "-f", "json", "-i", "1")
+        found = {each["code"]: each for each in json.loads(done.stdout)["findings"]}
+        assert found["tcp-buffers-small"]["summary"].endswith(words)
+        assert found["tcp-buffers-small"]["fix"] == fix
 
 
 def test_a_healthy_server():

@@ -125,7 +125,7 @@ def _finding(facts: Facts, pile: _Pile, severity: Severity, track: Sequence[tupl
     earlier = track[0][1] if track else pile.first
     since_s = track[-1][0] - track[0][0] if track else facts.window_s
     per_s = slope(track)
-    rate = f", {per_s * 60:+.0f} a minute" if per_s is not None and len(track) >= A_TREND else ""
+    rate = f", {per_s * 60:+,.0f} a minute" if per_s is not None and len(track) >= A_TREND else ""
     grew = f"; they grew from {earlier:,} to {number:,} in {duration(since_s)}{rate}" if number > earlier else ""
     named = [str(fd) for fd in pile.fds[:_MOST_FDS]]  # of many connections not all fds are read
     fds = ", ".join([*named, *([f"… {number - len(named):,} more"] if number > len(named) else [])]) if named else ""

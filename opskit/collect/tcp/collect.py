@@ -75,7 +75,7 @@ class Collector:
         connections, closing = self._threads.add(records.connections, records.closing, notes)
         if records.unowned:
             notes += coverage_lines(host.fs, len(scan.scanned), scan.denied, len(scan.vanished))
-        elsewhere = () if ask.pids else self._elsewhere()
+        elsewhere = () if ask.pids else self._elsewhere(scan.scanned)
         if not self._keeps_dumps:
             for space, _ in self._spaces.values():
                 space.close()
@@ -151,11 +151,11 @@ class Collector:
         space = window.space
         return Space(space.name, space.source, found.states, space.end(window.last.ends()))
 
-    def _elsewhere(self) -> tuple[tuple[int, int], ...]:
+    def _elsewhere(self, pids: Sequence[int]) -> tuple[tuple[int, int], ...]:
         """A process of each other network namespace, and how many there are."""
         fs = self._host.fs
         counts: dict[bytes, tuple[int, int]] = {}
-        for pid in fs.pids():
+        for pid in pids:
             name = namespace(fs, pid, "net")
             if name is not None and name not in self._spaces:
                 first, number = counts.get(name, (pid, 0))

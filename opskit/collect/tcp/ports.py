@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from opskit.collect.tcp.host_facts import Destination
 from opskit.proc.inet_diag import parse_destination
-from opskit.proc.tcp_sockets import LISTEN, SYN_RECV, TIME_WAIT
+from opskit.proc.tcp_sockets import ESTABLISHED, LISTEN, SYN_RECV, TIME_WAIT
 from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
@@ -41,7 +41,13 @@ def port_use(ends: Iterable[End], low: int, high: int, reserved: Collection[int]
     used, taken = set(), {_bytes(port) for port in reserved if low <= port <= high}
     for end in ends:
         _, state, port, destination, _ = end
-        if not least <= port <= most or state in _WITHOUT_PORT:
+        if not least <= port <= most:
+            continue
+        if state == ESTABLISHED:
+            of_destination[destination][port] = end
+            used.add(port)
+            continue
+        if state in _WITHOUT_PORT:
             continue
         if state == LISTEN:
             taken.add(port)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from opskit.proc.inet_diag import End
 
 _MOST = 20  # destinations
-_WITHOUT_PORT = (SYN_RECV, 12)  # 12: TCP_NEW_SYN_RECV
+_WITHOUT_PORT = (LISTEN, SYN_RECV, 12)  # 12: TCP_NEW_SYN_RECV
 _TIME_WAIT_MS, _YOUNG_MS = 60_000, 1000  # include/net/tcp.h, TCP_TIMEWAIT_LEN; net.ipv4.tcp_tw_reuse_delay
 
 
@@ -43,15 +43,11 @@ def port_use(ends: Iterable[End], low: int, high: int, reserved: Collection[int]
         _, state, port, destination, _ = end
         if not least <= port <= most:
             continue
-        if state == ESTABLISHED:
-            of_destination[destination][port] = end
-            used.add(port)
-            continue
-        if state in _WITHOUT_PORT:
-            continue
-        if state == LISTEN:
-            taken.add(port)
-            continue
+        if state != ESTABLISHED:  # most are
+            if state == LISTEN:
+                taken.add(port)
+            if state in _WITHOUT_PORT:
+                continue
         of_destination[destination][port] = end
         if state != TIME_WAIT:
             used.add(port)

@@ -14,8 +14,6 @@ from opskit.collect.tcp.space import NetworkSpace, our_namespace
 from opskit.collect.tcp.threads import ConnectionThreads
 from opskit.errors import NotPermitted, NotSupported
 from opskit.proc.namespaces import namespace
-from opskit.proc.rights import how_to_be_allowed
-from opskit.proc.visibility import coverage_lines
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -81,6 +79,8 @@ class Collector:
         notes = [line for window in windows for line in window.space.missing]
         connections, closing = self._threads.add(records.connections, records.closing, notes)
         if records.unowned:
+            from opskit.proc.visibility import coverage_lines
+
             notes += coverage_lines(host.fs, len(scan.scanned), scan.denied, len(scan.vanished))
         elsewhere = () if ask.pids else self._elsewhere(scan.scanned)
         if not self._keeps_dumps:
@@ -101,6 +101,8 @@ class Collector:
             fs = self._host.fs
             if not fs.is_live:
                 raise NotSupported(f"{fs.path(pid, 'fd')} is not in this copy: the sockets of {pid} are unknown")
+            from opskit.proc.rights import how_to_be_allowed
+
             who = self._host.process(pid)
             remedy = how_to_be_allowed(fs, "CAP_SYS_PTRACE", "opskit", "tcp", pid, pid=pid)
             what = f"the file descriptors of {pid} ({who.command}, user {who.user or 'unknown'})"

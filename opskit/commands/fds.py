@@ -29,9 +29,9 @@ FORMATS = ("table", "text", "json", "csv", "markdown", "prometheus")
 @option(
     "--ask",
     is_flag=True,
-    help="Show the threads that wait on descriptors; for a JVM with Java stacks, by one thread dump.",
+    help="Take one thread dump of a JVM: the Java stacks of the threads that wait on descriptors.",
 )
-@option("-v", "--verbose", is_flag=True, group=SHOW, help="Show every row.")
+@option("-v", "--verbose", is_flag=True, group=SHOW, help="Show every row, and the threads that wait on descriptors.")
 def fds(run: Run, process: str | None, deleted: bool, ask: bool, verbose: bool) -> int:
     """Show which file descriptors of a process leak, and when its limit is reached. Without an argument: of the host."""
     if deleted or process is None:

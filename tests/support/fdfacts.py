@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from opskit.analysis.fds.result import DeletedResult, Growth, HostResult, Result
+from typing import TYPE_CHECKING
+
+from opskit.analysis.fds.deleted import judge_deleted
+from opskit.analysis.fds.host import judge_host
+from opskit.analysis.fds.judge import judge
 from opskit.collect.fd_threads import FdThread
 from opskit.collect.fds.facts import (
     DeletedFacts,
@@ -19,6 +23,9 @@ from opskit.collect.fds.facts import (
 from opskit.proc.files.limits import UNLIMITED, Rlimit
 from opskit.proc.open_files import OpenFiles
 from opskit.proc.process import Process
+
+if TYPE_CHECKING:
+    from opskit.analysis.fds.result import DeletedResult, HostResult, Result
 
 MIB = 1 << 20
 NOW_S = 1_790_000_000.0
@@ -43,33 +50,37 @@ def facts(**more) -> Facts:
 
 def orders() -> Result:
     """A JVM with connections that it does not close, seen once."""
-    return Result(facts(), None, (), ())
+    return judge(facts())
 
 
 def watched() -> Result:
-    """The same at the end of a watch."""
-    leading = Growth(LEAK, 12, 90, 234.0, True, 28.5)
-    return Result(facts(at_s=20.0), Growth(None, 67, 145, 234.0, True, 28.5), (leading,), ())
+    """The same at the end of a watch of 30 s: 13 more in each look."""
+    looks = []
+    for number in range(7):
+        count = 12 + 13 * number
+        groups = (LEAK._replace(fds=count), *GROUPS[1:])
+        looks.append(facts(groups=groups, fds=55 + count, at_s=5.0 * number))
+    return judge(looks[-1], looks)
 
 
 def healthy() -> Result:
     """A shell."""
     groups = (Group("device", "/dev/pts/0", 4, 0, 255, "/dev/pts/0"),)
-    return Result(Facts(SHELL, OpenFiles(4, Rlimit(1024, UNLIMITED)), groups, 0.0, NOW_S, 4, False), None, (), ())
+    return judge(Facts(SHELL, OpenFiles(4, Rlimit(1024, UNLIMITED)), groups, 0.0, NOW_S, 4, False))
 
 
 def unreadable() -> Result:
     """A process whose limit is unknown, of which nothing could be read."""
     missing = ("its descriptors cannot be read: Permission denied; run as root: sudo opskit fds 77",)
-    return Result(Facts(SHELL, None, (), 0.0, NOW_S, 0, False, missing), None, (), ())
+    return judge(Facts(SHELL, None, (), 0.0, NOW_S, 0, False, missing))
 
 
 def host(**more) -> HostResult:
     """A machine with a process near its limit and a user near the one of inotify."""
-    return HostResult(
+    return judge_host(
         HostFacts(
             (
-                Near(ORDERS, OpenFiles(240, Rlimit(256, 4096))),
+                Near(ORDERS, OpenFiles(240, Rlimit(256, 4096)), "prlimit --pid 4242 --nofile=512:4096"),
                 Near(SHELL, OpenFiles(4, Rlimit(1024, UNLIMITED))),
                 Near(SHELL._replace(pid=78), OpenFiles(4, Rlimit(UNLIMITED, UNLIMITED))),
             ),
@@ -78,8 +89,7 @@ def host(**more) -> HostResult:
             (User(1001, "app", 700, ((4242, "java", 700),)), User(0, "root", 40, ((1, "systemd", 40),))),
             (),
             128, 65536, 5_000_000, complete=True,
-        )._replace(**more),
-        (),
+        )._replace(**more)
     )  # fmt: skip
 
 
@@ -107,12 +117,11 @@ VAT = FileSystem(2051, "/boot/efi", "vfat", 100 * MIB, 90 * MIB, None, None, ())
 
 def deleted(**more) -> DeletedResult:
     """A full disk: a deleted log, a replaced library, no free inodes elsewhere, a segment that a process has left behind."""
-    return DeletedResult(
+    return judge_deleted(
         DeletedFacts(
             (ROOT, DATA, VAT), (MEMFD,), (Unattached("sysv", "3", 64 * MIB, "ipcrm -m 3"),), ((77, 2),), 5, complete=True,
             missing=("not looked at, since a stat may hang: 5 fds on network file systems",),
-        )._replace(**more),
-        (),
+        )._replace(**more)
     )  # fmt: skip
 
 

@@ -86,7 +86,8 @@ def _missing(fs: ProcFS, scanned: int, denied: Sequence[int], *, is_known: bool)
 def _nearest(host: Host, taken: Iterable[tuple[int, OpenFiles]]) -> tuple[Near, ...]:
     """The processes with the largest shares of their limits."""
     ordered = sorted(taken, key=lambda each: (each[1].free / max(each[1].limit.soft, 1), -each[1].taken))
-    return tuple(_near(host, pid, files) for pid, files in ordered[:_MOST_NEAR])
+    nearest = (_near(host, pid, files) for pid, files in ordered[:_MOST_NEAR])
+    return tuple(near for near in nearest if near.process.start_ticks is not None or not host.fs.is_live)
 
 
 def _near(host: Host, pid: int, files: OpenFiles) -> Near:

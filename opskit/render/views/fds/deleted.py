@@ -22,10 +22,10 @@ DEFAULT_TOP = 20
 _MOST_HOLDERS, _MOST_FDS, _MOST_FILES, _MOST_SYSTEMS = 2, 3, 2, 2  # in a sentence or a cell; json has all
 _NEARLY_FULL = 0.9
 _LITTLE_BYTES, _LARGE_IN_MEMORY_BYTES = 1 << 20, 16 << 20
-HELD = "deleted-files-held"  # the finding that names the holders and what to do
+HELD, UNHELD = "deleted-files-held", "shared-memory-unheld"  # findings, which say what is left out here
 _KINDS = {"sysv": "System V", "shm": "/dev/shm"}  # noqa: S108  (a title)
 MEMORY = "memory"  # the place of memfds and of deleted files of tmpfs
-NOT_MOUNTED = "(not mounted)"
+NOT_MOUNTED = "a file system that is not mounted"
 
 
 class Row(NamedTuple):
@@ -132,11 +132,13 @@ def report(about: About, result: DeletedResult, top: int | None, *, is_text: boo
     facts, limit = result.facts, (None if is_text else DEFAULT_TOP) if top is None else top or None
     rows, every = rows_of(facts), is_text or top == 0
     blocks: list[Block[Any]] = []
-    if rows:
+    listed_rows = [row for row in rows if every or row.file.bytes != 0]
+    if listed_rows:
         title = "deleted files that are held"
-        blocks.append(Block(FILE, rows[:limit], len(rows), title, one_line=True))
+        is_told = bool(result.findings)  # which name the largest
+        blocks.append(Block(FILE, listed_rows[:limit], len(rows), title, one_line=True, details=is_told))
     systems = sorted(facts.systems, key=lambda system: (-held_bytes(system), -_fullest(system), system.mount))
-    shown = [system for system in systems if every or system.files or _fullest(system) >= _NEARLY_FULL]
+    shown = [system for system in systems if every or held_bytes(system) or _fullest(system) >= _NEARLY_FULL]
     if shown:
         blocks.append(Block(SYSTEM, shown, len(shown), "file systems", one_line=True, details=True))
     left = sorted(facts.unattached, key=lambda each: (-each.bytes, each.name))
@@ -159,13 +161,14 @@ def _fullest(system: FileSystem) -> float:
 def verdict(result: DeletedResult) -> Iterator[str]:
     """What each file system would get back, the largest first; what is in memory; what nobody holds. Findings are not repeated."""
     facts, told = result.facts, {each.entity.id for each in result.findings if each.code == HELD}
+    codes = {each.code for each in result.findings}
     holding = sorted((each for each in facts.systems if held_bytes(each)), key=lambda each: -held_bytes(each))
     large = [each for each in holding if held_bytes(each) >= _LITTLE_BYTES]
     for system in large[:_MOST_SYSTEMS]:
         held = (
             f"{size(held_bytes(system))} of {place_of(system)} {_are(system.files)} deleted but held{_fullness(system)}"
         )
-        yield f"{held}." if system.mount in told else f"{held}: {_by_holder(system.files)}."
+        yield f"{held}." if (system.mount or None) in told else f"{held}: {_by_holder(system.files)}."
     if large[_MOST_SYSTEMS:]:
         rest = large[_MOST_SYSTEMS:]
         yield f"{size(sum(map(held_bytes, rest)))} of {plural(len(rest), 'other file system')} are deleted but held."
@@ -179,14 +182,14 @@ def verdict(result: DeletedResult) -> Iterator[str]:
         where = f" on {plural(len(facts.systems), 'local file system')}" if facts.systems else ""
         yield f"No deleted file{seen} takes space{where}."
     left = sum(each.bytes for each in facts.unattached)
-    if left >= _LITTLE_BYTES:
+    if left >= _LITTLE_BYTES and UNHELD not in codes:
         yield f"{size(left)} of shared memory is held by no process ({plural(len(facts.unattached), 'segment or file', 'segments or files')})."
 
 
 def _advice(result: DeletedResult) -> Iterator[str]:
     """What gives the space of the largest file back, where no finding says it."""
     told = {each.entity.id for each in result.findings if each.code == HELD}
-    systems = [each for each in result.facts.systems if each.mount not in told]
+    systems = [each for each in result.facts.systems if (each.mount or None) not in told]
     files = [file for each in systems if held_bytes(each) >= _LITTLE_BYTES for file in each.files if file.holders]
     if files:
         largest = max(files, key=lambda file: file.bytes or 0)

@@ -273,7 +273,7 @@ def _blocks(result: Result, rows: Sequence[Row], shown: Shown) -> Iterator[Block
     if rows:
         yield Block([*_columns(kept, shown)], kept, len(rows), one_line=True)
     waiting = waiting_of(result)
-    if waiting:
+    if waiting and (shown.asked or shown.verbose):
         title = None if shown.text else "threads that wait on a descriptor"
         first = waiting[: shown.first(_STACKS)]
         yield Block(_WAITING, first, len(waiting), title, one_line=True, details=True)

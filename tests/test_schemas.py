@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import sys
 from pathlib import Path
@@ -49,7 +50,7 @@ def test_every_golden_keeps_to_its_schema(golden):
 
 RUNS = [
     ("pipes",), ("pipes", "--ends", "--fill", "--fifos"), ("pipes", "--by-user"), ("pipes", "-w", "-c", "2", "-i", "0.1"),
-    ("fds",), ("fds", "1"), ("fds", "--deleted"), ("fds", "1", "-w", "-c", "2", "-i", "0.1"),
+    ("fds",), ("fds", str(os.getpid())), ("fds", "--deleted"), ("fds", str(os.getpid()), "-w", "-c", "2", "-i", "0.1"),
     ("tcp", "-i", "0.2"), ("tcp", "--listen", "-i", "0.2"), ("tcp", "-w", "-c", "2", "-i", "0.1"),
     ("limits",), ("limits", "--all"), ("limits", "-w", "-c", "2", "-i", "0.1"),
     ("dentry",), ("dentry", "-w", "-c", "2", "-i", "0.1"),

@@ -35,7 +35,7 @@ class Collector:
     def __init__(self, host: Host, ask: Request, watch: bool = False) -> None:
         self._host, self._ask, self._watch = host, ask, watch
         self._grouper = Grouper(host)
-        self._given = GivenPids(host, (ask.pid,), "fds")
+        self._given = GivenPids(host, (ask.pid,), "fds", shows_all=False)
         self._first_s = host.monotonic()
         self._dumped: dict[tuple[int, bytes], list[FdThread]] | None = None  # by fd and target: an fd is used again
 

@@ -130,7 +130,8 @@ def _groups(parts: Parts, grouping: Grouping, ages: Ages, threads: dict[Key, tup
     """The groups, the largest first."""
     for key, members in sorted(grouping.groups.items(), key=lambda item: (-len(item[1].fds), item[0])):
         numbers = [int(fd) for fd, _ in members.fds]  # a number: fs lists no other names
-        oldest, newest = ages.span(parts, key[0], members.fds)
+        is_seen = grouping.unseen.isdisjoint(members.fds)
+        oldest, newest = ages.span(parts, key[0], members.fds) if is_seen else (None, None)
         yield Group(
             *key, len(numbers), min(numbers), max(numbers), members.example, oldest, newest, threads.get(key, ())
         )
@@ -139,7 +140,7 @@ def _groups(parts: Parts, grouping: Grouping, ages: Ages, threads: dict[Key, tup
 def _missing(grouping: Grouping, parts: Parts) -> Iterator[str]:
     if grouping.unseen:
         yield (
-            f"not looked at, since a stat may hang: {plural(grouping.unseen, 'fd')} on network file systems or detached mounts; "
+            f"not looked at, since a stat may hang: {plural(len(grouping.unseen), 'fd')} on network file systems or detached mounts; "
             "their kinds are told by their paths"
         )
     if grouping.unknown:

@@ -39,11 +39,11 @@ class Members(NamedTuple):
 
 
 class Grouping(NamedTuple):
-    """All groups; `unknown`: sockets of which nothing is known; `unseen`: fds whose file was not looked at, since that may hang."""
+    """All groups; `unknown`: sockets of which nothing is known; `unseen`: files that were not looked at, since that may hang."""
 
     groups: dict[Key, Members]
     unknown: int
-    unseen: int
+    unseen: frozenset[Fd]
 
 
 class Grouper:
@@ -56,11 +56,13 @@ class Grouper:
         self._clients: dict[
             int, set[str]
         ] = {}  # a port that is listened on -> the hosts that have a group of their own
-        self._unknown = self._unseen = 0
+        self._unknown = 0
+        self._unseen: set[Fd] = set()
 
     def sort(self, parts: Parts, fds: Sequence[Fd]) -> Grouping:
         """Sort the fds of one table."""
-        self._unknown = self._unseen = 0
+        self._unknown = 0
+        self._unseen.clear()
         sockets: list[Fd] = []
         pipes: list[Fd] = []
         directories: dict[bytes, list[Fd]] = {}
@@ -90,7 +92,7 @@ class Grouper:
             _add(found, key, same)
         for key, same in self._sockets(parts, sockets):
             _add(found, key, same)
-        return Grouping(self._bounded(found), self._unknown, self._unseen)
+        return Grouping(self._bounded(found), self._unknown, frozenset(self._unseen))
 
     def _bounded(self, found: dict[Key, Members]) -> dict[Key, Members]:
         """At most 5,000 groups: the largest of the first look, and what came later while there is room; the rest by kind."""
@@ -113,7 +115,7 @@ class Grouper:
                 left -= len(kinds)
             else:
                 kinds = {path: path_kind(path, None, 1) for path in paths}
-                self._unseen += len(fds)
+                self._unseen.update(fds)
             places: dict[tuple[str, bytes], list[Fd]] = {}
             for fd in fds:
                 path = fd[1]

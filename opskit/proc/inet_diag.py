@@ -149,7 +149,7 @@ def _values(layouts: _Layouts, chunk: bytes, unknown: tuple[int, ...]) -> Iterab
     if layout is None:
         return ()
     length = _LENGTH.unpack_from(chunk, 0)[0]
-    if layout.info is not None and not size % length and _is_uniform(chunk, length, layout.info):
+    if layout.info is not None and not size % length and is_uniform(chunk, length, layout.info):
         return zip(range(0, size, length), layout.values.iter_unpack(chunk))
     found: list[tuple[int, tuple[Any, ...]]] = []
     start = 0
@@ -163,7 +163,7 @@ def _values(layouts: _Layouts, chunk: bytes, unknown: tuple[int, ...]) -> Iterab
     return found
 
 
-def _is_uniform(chunk: bytes, length: int, info: int) -> bool:
+def is_uniform(chunk: bytes, length: int, info: int) -> bool:
     """Whether all messages have the length and the attribute of the first one."""
     number = len(chunk) // length
     return not length % 4 and all(

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 from opskit.errors import BadInput
 from opskit.proc.fd_directory import FD_READABLE, FD_WRITABLE
-from opskit.proc.fd_mounts import FdMounts
 from opskit.proc.fd_scan import FdScan, FdScanner
 from opskit.proc.files.fd import PIPE_PREFIX, parse_fdinfo
+from opskit.proc.process_mounts import ProcessMounts, is_remote
 from opskit.quantities import integer
 from opskit.records import NamedTuple
 
@@ -74,7 +74,7 @@ class PipeScanner:
         same_fd_table: Callable[[int, int], bool] | None = None,
     ) -> None:  # fmt: skip
         self.fs, self.ends, self.fifos, self.threads, self.same_fd_table = fs, ends, fifos, threads, same_fd_table
-        self._mounts = FdMounts(fs)
+        self._mounts = ProcessMounts(fs)
 
     def scan(self, pids: Iterable[int]) -> PipeScan:
         """Scan these processes."""
@@ -135,7 +135,8 @@ class PipeScanner:
     def _fifo(self, parts: tuple[object, ...], fd_name: bytes, target: bytes, result: PipeScan) -> bytes:
         fd = fd_name.decode()
         try:
-            if self._mounts.is_remote(parts, fd):
+            mount = self._mounts.of_fd(parts, fd)
+            if mount is not None and is_remote(mount):
                 result.remote_skipped += 1
                 return b""
             found = self.fs.file_id(*parts, "fd", fd)

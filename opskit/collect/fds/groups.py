@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from opskit.errors import BadInput
 from opskit.proc.fd_kinds import DELETED, FILE, FILE_DELETED, kind_of, path_kind, place_of, unmounted_kind_of
-from opskit.proc.fd_mounts import FdMounts
 from opskit.proc.files.fd import PIPE_PREFIX
-from opskit.proc.files.mountinfo import REMOTE
 from opskit.proc.fs import optional
 from opskit.proc.kernel.syscalls import socket_protocol
 from opskit.proc.net_sockets import SOCKET_PREFIX, name_sockets
+from opskit.proc.process_mounts import ProcessMounts, is_remote
 from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
@@ -53,7 +51,7 @@ class Grouper:
 
     def __init__(self, host: Host) -> None:
         self._host, self._fs = host, host.fs
-        self._mounts = FdMounts(host.fs)
+        self._mounts = ProcessMounts(host.fs)
         self._known: set[Key] = set()
         self._clients: dict[
             int, set[str]
@@ -126,13 +124,8 @@ class Grouper:
 
     def _may_look(self, parts: Parts, fd: Fd) -> bool:
         """Whether the file is on a local file system of a live machine. A stat on another one may wait for ever."""
-        if not self._fs.is_live:
-            return False
-        try:
-            fs_type = self._mounts.type_of(parts, _text(fd[0]))
-        except (OSError, BadInput):
-            return False
-        return bool(fs_type) and not fs_type.startswith(REMOTE)
+        mount = self._mounts.of_fd(parts, _text(fd[0])) if self._fs.is_live else None
+        return mount is not None and not is_remote(mount)
 
     def _kinds(self, parts: Parts, paths: Mapping[bytes, Fd]) -> dict[bytes, str]:
         """The kinds of the paths that were looked at: all, or some of many regular files."""

@@ -121,6 +121,13 @@ def check_untrusted(found: FileId, path: str, limit_bytes: int) -> None:
         raise OSError(errno.EFBIG, os.strerror(errno.EFBIG), path)
 
 
+def space_of(found: os.statvfs_result) -> Space:
+    """The record of Python's."""
+    unit, inodes, is_read_only = found.f_frsize, found.f_files or None, bool(found.f_flag & os.ST_RDONLY)
+    left = found.f_favail if inodes else None
+    return Space(is_read_only, found.f_bavail * unit, left, found.f_blocks * unit, unit, inodes)
+
+
 class ProcFS:
     """This machine's kernel files by their paths. Another source (TreeFS, a recording) overrides the `primitives` alone."""
 
@@ -360,7 +367,7 @@ class ProcFS:
 
     def space_at(self, path: str) -> Space:
         """The free space on the file system of a path."""
-        return Space.of(os.statvfs(path))
+        return space_of(os.statvfs(path))
 
     def _exists(self, path: str) -> bool:
         return os.path.lexists(path)

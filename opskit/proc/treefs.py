@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, TypeVar
 
 from opskit.errors import BadInput, NotSupported
 from opskit.proc import fd_directory
-from opskit.proc.file_space import Space
 from opskit.proc.fs import (
     GONE,
     LARGEST_BYTES,
@@ -32,6 +31,7 @@ from opskit.proc.fs import (
     largest_bytes,
     optional,
     read_all,
+    space_of,
 )
 from opskit.proc.held_file import HeldFile
 from opskit.proc.kernel import syscalls
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from opskit.proc.fd_directory import FdReader
+    from opskit.proc.file_space import Space
     from opskit.proc.resolve import Resolver
 
 T = TypeVar("T")
@@ -153,7 +154,7 @@ class TreeFS(ProcFS):
     def space_at(self, path: str) -> Space:
         """The free space on the file system of a path."""
         with self._opened(path) as fd:
-            return Space.of(os.statvfs(fd))
+            return space_of(os.statvfs(fd))
 
     def names_at(self, path: str, most: int | None = None) -> list[str]:
         """The names in a directory, unsorted; at `most` so many."""

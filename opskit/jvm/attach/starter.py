@@ -19,8 +19,7 @@ from opskit.jvm.attach.deadline import CLOCK_TICKS
 from opskit.jvm.attach.descriptors import shortage
 from opskit.jvm.attach.listener import FIRST_PAUSE_S, LONGEST_PAUSE_S, SETTLE_STEP_S, Listener, NoListenerError
 from opskit.jvm.attach.trigger import Trigger
-from opskit.proc.file_space import Space
-from opskit.proc.fs import GONE, FileId
+from opskit.proc.fs import GONE, FileId, space_of
 
 if TYPE_CHECKING:
     import socket
@@ -136,7 +135,7 @@ class Starter:
     def _check_tmp(self) -> None:
         """Raise AttachError (tmp) where the JVM could not make its socket."""
         target, tmp = self.target, self.listener.tmp
-        space, found = Space.of(os.fstatvfs(tmp)), os.fstat(tmp)
+        space, found = space_of(os.fstatvfs(tmp)), os.fstat(tmp)
         if space.read_only:
             why, advice = "it is read-only where the JVM runs", "mount a writable /tmp there (an emptyDir or a tmpfs)"
         elif space.free_inodes == 0:

@@ -46,7 +46,7 @@ class SilentFuse:
         if operation == _GETATTR:
             return 0, struct.pack("=QII", 0, 0, 0) + _attributes(node)
         if operation == _CREATE:
-            entry = struct.pack("=QQQQII", _FILE, 0, 0, 0, 0, 0) + _attributes(_FILE)
+            entry = struct.pack("=QQQQII", _FILE, 0, 3600, 0, 0, 0) + _attributes(_FILE)
             return 0, entry + struct.pack("=QII", 0, 0, 0)
         if operation == _STATFS:
             return 0, bytes(80)

@@ -16,6 +16,7 @@ import stat
 from typing import TYPE_CHECKING
 
 from opskit.proc.fd_directory import FD_READABLE
+from opskit.proc.fd_scan import FdScan, FdScanner
 from opskit.proc.files.smaps import parse_smaps
 from opskit.proc.fs import GONE, optional
 from opskit.proc.memory import PAGE_BYTES
@@ -172,25 +173,39 @@ class FileScanner:
                 yield (device, integer(inode) or 0), kind, path, f"{start.lstrip('0')}-{end.lstrip('0')}"
 
     def _open(self, pid: int) -> Iterator[tuple[str, FdLink, FileId, Mount | None]]:
-        links = optional(self._links, pid, default=[]) if self.fds_left > 0 else []
-        self.fds_left -= len(links)
+        tables: FdScan[tuple[tuple[object, ...], list[FdLink]]] = FdScan()
+        if self.fds_left > 0:
+            FdScanner(self._fs, self._table).scan([pid], tables)
+        for parts, links in tables.tables:
+            self.fds_left -= len(links)
+            yield from self._files(pid, parts, links)
+
+    def _table(
+        self, _pid: int, _tid: int | None, parts: tuple[object, ...]
+    ) -> tuple[tuple[tuple[object, ...], list[FdLink]] | None, bool]:
+        links = self._fs.fd_links(*parts, wanted=self._wanted)
+        return ((parts, links) if links else None), bool(links) or bool(self._fs.fd_count(*parts))
+
+    def _files(
+        self, pid: int, parts: tuple[object, ...], links: list[FdLink]
+    ) -> Iterator[tuple[str, FdLink, FileId, Mount | None]]:
         for link in links:
             name, target, _ = link
             if target.startswith(_SOCKET):
-                self.sockets.append((pid, name, target))
+                self.sockets.append((pid, name, target))  # by a process: the fdinfo of its threads is the same
                 continue
             is_deleted = target.endswith(_DELETED)
             if not (is_deleted or target.startswith(self._below_mounts)):
                 continue
             is_known = is_deleted and target.startswith(_INTERNAL)  # on no mount that is listed
-            mount = self.mounts.of_fd((pid,), name.decode()) if is_deleted and not is_known else None
+            mount = self.mounts.of_fd(parts, name.decode()) if is_deleted and not is_known else None
             if is_remote(mount) if mount else not is_known and self._is_below_remote(target):
                 self.skipped += 1
                 continue
             if is_deleted and not is_known and mount is None:
                 self.detached += 1
                 continue
-            found = optional(self._fs.file_id, pid, "fd", name.decode())
+            found = optional(self._fs.file_id, *parts, "fd", name.decode())
             if found is not None and stat.S_ISREG(found.mode):
                 kind = self._kind(target, found.device)
                 if kind and not (kind == DELETED and found.links):  # a name may end in " (deleted)"
@@ -210,9 +225,6 @@ class FileScanner:
 
     def _is_below_remote(self, path: bytes) -> bool:
         return bool(self._remote) and is_below(path.decode("utf-8", "surrogateescape"), self._remote)
-
-    def _links(self, pid: int) -> list[FdLink]:
-        return self._fs.fd_links(pid, wanted=self._wanted)
 
 
 def ipc_namespace(fs: ProcFS, pid: int | str) -> int | None:

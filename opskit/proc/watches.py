@@ -33,7 +33,7 @@ _LINES = {INOTIFY: b"inotify wd:", EPOLL: b"tfd:"}
 _MOST_COMPARED = 20_000
 _TRIES = 3
 
-Place = tuple[int, int]  # a PID and an fd
+Place = tuple[int, int]  # a PID, or the TID of a thread with a table of its own, and an fd
 
 
 class Watcher(NamedTuple):
@@ -45,9 +45,9 @@ class Watcher(NamedTuple):
     watches: int | None
 
 
-def watcher_fds(fs: ProcFS, pid: int) -> list[tuple[str, int]]:
-    """The fds of a process that are one: (kind, fd). Raises OSError."""
-    links = fs.fd_links(pid, wanted=_WANTED)
+def watcher_fds(fs: ProcFS, *parts: object) -> list[tuple[str, int]]:
+    """The fds in an fd table that are one: (kind, fd). `parts`: the directory that has `fd`. Raises OSError."""
+    links = fs.fd_links(*parts, wanted=_WANTED)
     return [(_TARGETS[target], integer(name) or 0) for name, target, _ in links if target in _TARGETS]
 
 

@@ -15,7 +15,7 @@ from functools import cmp_to_key
 from typing import TYPE_CHECKING
 
 from opskit.proc.files.status import parse_status
-from opskit.proc.fs import GONE, optional
+from opskit.proc.fs import optional
 from opskit.proc.kernel import syscalls
 from opskit.proc.namespaces import namespace
 from opskit.quantities import integer
@@ -75,8 +75,10 @@ def _distinct(places: Sequence[Place]) -> list[Place] | None:
             same = [
                 bool(at) and not syscalls.compare_files(in_order[at - 1], place) for at, place in enumerate(in_order)
             ]
-        except (*GONE, OSError):  # one has ended, or closed it
+        except OSError:  # one has ended, or closed it
             left = [place for place in left if _can_be_compared(place)]
+            if not left:  # kcmp(2) is closed to us
+                return None
             continue
         groups: list[list[Place]] = []
         for place, is_same in zip(in_order, same):

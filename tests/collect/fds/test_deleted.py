@@ -106,7 +106,10 @@ os._exit(0)
     assert disk.type == "ext4"
     assert disk.free_bytes < disk.size_bytes / 100
     found = codes_of(result, tmp_path / "disk")
-    assert {code: each.severity for code, each in found.items()} == {"disk-full": "warning", "deleted-files-held": "warning"}
+    assert {code: each.severity for code, each in found.items()} == {
+        "disk-full": "warning",
+        "deleted-files-held": "warning",
+    }
     assert "Restart" in found["deleted-files-held"].summary
     after = system_at(again.facts, tmp_path / "disk")
     assert after.free_bytes > 20 * MIB
@@ -177,7 +180,10 @@ answer()
     assert not codes_of(result, tmp_path / "busy")
 
 
-OVERLAY = EXT4 + "mkdir lower disk/upper disk/work top; mount -t overlay none -o lowerdir=lower,upperdir=$PWD/disk/upper,workdir=$PWD/disk/work top;"
+OVERLAY = (
+    EXT4
+    + "mkdir lower disk/upper disk/work top; mount -t overlay none -o lowerdir=lower,upperdir=$PWD/disk/upper,workdir=$PWD/disk/work top;"
+)
 
 
 def test_an_overlay_takes_the_space_of_its_disk(staged, tmp_path):
@@ -209,7 +215,9 @@ answer(os.getpid())
 """)  # fmt: skip
     assert result.facts.skipped_remote == 1
     assert "not looked at: 1 fd of file systems that are mounted nowhere by now" in result.facts.missing
-    assert pid not in {holder.process.pid for system in result.facts.systems for file in system.files for holder in file.holders}
+    assert pid not in {
+        holder.process.pid for system in result.facts.systems for file in system.files for holder in file.holders
+    }
 
 
 def test_in_flight(staged, tmp_path):
@@ -235,8 +243,12 @@ answer(os.getpid())
 
 def test_held_by_the_kernel(staged, tmp_path):
     """The deleted file behind a loop device has no process; it is named."""
-    result, = staged(EXT4 + "rm image;", "answer()")
-    assert [line for line in result.facts.missing if f"holds a deleted file, whose blocks cannot be read: {tmp_path}/image" in line]
+    (result,) = staged(EXT4 + "rm image;", "answer()")
+    assert [
+        line
+        for line in result.facts.missing
+        if f"holds a deleted file, whose blocks cannot be read: {tmp_path}/image" in line
+    ]
 
 
 def test_a_file_system_of_another_mount_namespace(root_only):
@@ -245,7 +257,9 @@ def test_a_file_system_of_another_mount_namespace(root_only):
     with own_mounts(script) as pid:
         result = judge_deleted(collect_deleted(Host.at(None, None)))
         files = [file for system in result.facts.systems for file in system.files] + [*result.facts.memory]
-        [file] = [file for file in files if pid in {holder.process.pid for holder in file.holders} and file.path == "/mnt/log"]
+        [file] = [
+            file for file in files if pid in {holder.process.pid for holder in file.holders} and file.path == "/mnt/log"
+        ]
         assert file.bytes > 7 * MIB
         assert file.holders[0].appending_fd == 7
 

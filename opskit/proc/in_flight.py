@@ -55,6 +55,9 @@ class _UnixSockets:
             if self._inodes.get(name) is None:  # or the process that was asked first has just ended
                 self._inodes[name] = self._fs.maybe(parse_unix_inodes, pid, "net", "unix")
         own = self._inodes[self._of_process[pid]]
-        if own is None and not self._fs.is_live:
-            return True
-        return any(inodes is not None and inode in inodes for inodes in (own, *self._inodes.values()))
+        if own is None:
+            return not self._fs.is_live
+        return inode in own or any(inodes is not None and inode in inodes for inodes in self._others(own))
+
+    def _others(self, own: frozenset[int]) -> list[frozenset[int] | None]:
+        return [inodes for inodes in self._inodes.values() if inodes is not own] if len(self._inodes) > 1 else []

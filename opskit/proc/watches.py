@@ -22,13 +22,12 @@ from opskit.quantities import integer
 from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from opskit.proc.fs import ProcFS
 
 INOTIFY, EPOLL = "inotify", "epoll"
 _TARGETS = {b"anon_inode:inotify": INOTIFY, b"inotify": INOTIFY, b"anon_inode:[eventpoll]": EPOLL}
-_WANTED = (b"anon_inode:inotify", b"anon_inode:[eventpoll]", b"inotify")  # the last: before Linux 3.x
 _LINES = {INOTIFY: b"inotify wd:", EPOLL: b"tfd:"}
 _MOST_COMPARED = 20_000
 _TRIES = 3
@@ -45,10 +44,9 @@ class Watcher(NamedTuple):
     watches: int | None
 
 
-def watcher_fds(fs: ProcFS, *parts: object) -> list[tuple[str, int]]:
-    """The fds in an fd table that are one: (kind, fd). `parts`: the directory that has `fd`. Raises OSError."""
-    links = fs.fd_links(*parts, wanted=_WANTED)
-    return [(_TARGETS[target], integer(name) or 0) for name, target, _ in links if target in _TARGETS]
+def watcher_fds(pairs: Iterable[tuple[bytes, bytes]]) -> list[tuple[str, int]]:
+    """The fds that are one, (kind, fd), among those of an fd table: (name, target)."""
+    return [(_TARGETS[target], integer(name) or 0) for name, target in pairs if target in _TARGETS]
 
 
 def read_watchers(fs: ProcFS, kind: str, places: Sequence[Place]) -> tuple[list[Watcher], bool]:

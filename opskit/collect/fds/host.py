@@ -36,8 +36,8 @@ def collect_host(host: Host) -> HostFacts:
 
     def read(pid: int, tid: int | None, parts: tuple[object, ...]) -> tuple[list[tuple[str, Place]] | None, bool]:
         """The watchers of a table."""
-        found = [(kind, (tid or pid, fd)) for kind, fd in watcher_fds(fs, *parts)]
-        return found or None, bool(found) or bool(fs.fd_count(*parts))
+        pairs = fs.fd_pairs(*parts)
+        return [(kind, (tid or pid, fd)) for kind, fd in watcher_fds(pairs)] or None, bool(pairs)
 
     pids = fs.pids()
     for pid in pids:

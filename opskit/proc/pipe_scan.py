@@ -51,13 +51,13 @@ class Holder(NamedTuple):
 class PipeScan(FdScan[Holder]):
     """One pass: the holders in `tables`.
 
-    `sockets`: (pid, fd) of every socket, with `ends`: a pipe's other end may be in flight there.
+    `sockets`: (pid, fd, link) of every socket, with `ends`: a pipe's other end may be in flight there.
     """
 
     def __init__(self) -> None:
         super().__init__()
         self.fifo_paths: dict[bytes, bytes] = {}
-        self.sockets: list[tuple[int, bytes]] = []
+        self.sockets: list[tuple[int, bytes, bytes]] = []
         self.remote_skipped = self.copied_skipped = 0
 
     @property
@@ -106,7 +106,7 @@ class PipeScanner:
             key = target
             if not target.startswith(PIPE_PREFIX):
                 if target.startswith(_SOCKET_PREFIX):
-                    result.sockets.append((pid, fd))
+                    result.sockets.append((pid, fd, target))
                     continue
                 if mode & _NOT_PROC:  # the path is another machine's: what lies there here is something else
                     result.copied_skipped += 1
@@ -160,13 +160,3 @@ def only(holder: Holder, keys: set[bytes]) -> Holder:
     counts = {key: count for key, count in holder.counts.items() if key in keys}
     ends = {key: end for key, end in holder.ends.items() if key in keys} if holder.ends is not None else None
     return Holder(holder.pid, counts, ends, holder.tid)
-
-
-def fds_in_flight(fs: ProcFS, sockets: Iterable[tuple[int, bytes]]) -> dict[int, int]:
-    """Fds in the receive queues (SCM_RIGHTS) of these unix sockets (pid, fd): receiver -> how many; none before Linux 5.7."""
-    queued: dict[int, int] = {}
-    for pid, fd in sockets:
-        count = integer(fs.maybe(parse_fdinfo, pid, "fdinfo", fd.decode(), default={}).get("scm_fds", ""))
-        if count:
-            queued[pid] = queued.get(pid, 0) + count
-    return queued

@@ -6,7 +6,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from opskit.proc.files.limits import UNLIMITED
-from opskit.quantities import duration, listed, percent, plural, short_duration
+from opskit.quantities import duration, percent, plural, short_duration
 from opskit.records import NamedTuple
 from opskit.render.fields import COUNT, FLAG, ID, NUMBER, SHARE, TEXT, Field, list_of, record, records, sheet
 from opskit.render.report import Block, Report

@@ -87,14 +87,14 @@ class _Layouts:
 
     def __init__(self, head: str, info: str, info_bytes: int) -> None:
         self._head, self._info, self._info_bytes = head, info, info_bytes
-        self._known: dict[int, Layout] = {}
+        self.known: dict[int, Layout] = {}
 
     def of(self, chunk: bytes, start: int) -> Layout | None:
         """The layout of a message; None: it is not whole."""
         length = _LENGTH.unpack_from(chunk, start)[0]
         if length < _HEAD_BYTES or start + length > len(chunk):
             return None
-        known = self._known.get(length)
+        known = self.known.get(length)
         if known is not None and (
             known.info is None or chunk[start + known.info - 4 : start + known.info] == known.header
         ):
@@ -106,7 +106,7 @@ class _Layouts:
             at = info[0] - start
             text = f"{self._head}{at - _HEAD_BYTES}x{self._info}{length - at - self._info_bytes}x"
             layout = Layout(struct.Struct(text), at, chunk[info[0] - 4 : info[0]])
-        self._known[length] = layout
+        self.known[length] = layout
         return layout
 
 
@@ -120,11 +120,17 @@ class Reader:
 
     def rows(self, chunk: bytes) -> Iterable[tuple[int, Row]]:
         """Each message's start and row. A message that the chunk does not hold whole ends it."""
-        return _values(self._rows, chunk, (NEVER_MS, NEVER_MS, NEVER_MS))
+        length = _uniform(self._rows, chunk)
+        if length is None:
+            return _values(self._rows, chunk, (NEVER_MS, NEVER_MS, NEVER_MS))
+        return zip(range(0, len(chunk), length), self._rows.known[length].values.iter_unpack(chunk))
 
-    def ends(self, chunk: bytes) -> Iterable[tuple[int, End]]:
-        """Each message's start, and the local port with its destination."""
-        return _values(self._ends, chunk, ())
+    def ends(self, chunk: bytes) -> Iterable[End]:
+        """The local port of each message's socket, with its destination."""
+        length = _uniform(self._ends, chunk)
+        if length is None:
+            return (end for _, end in _values(self._ends, chunk, ()))
+        return self._ends.known[length].values.iter_unpack(chunk)
 
     def look(self, message: bytes) -> Look | None:
         """What changes from look to look; None: it is not whole, or has no struct tcp_info."""
@@ -142,17 +148,10 @@ class Reader:
         return (socket.recv_queue, socket.send_queue, info.unacked, *ages, info.rcv_ssthresh, info.rtt_us, info.snd_wnd)
 
 
-def _values(layouts: _Layouts, chunk: bytes, unknown: tuple[int, ...]) -> Iterable[tuple[int, Any]]:
+def _values(layouts: _Layouts, chunk: bytes, unknown: tuple[int, ...]) -> list[tuple[int, Any]]:
     """Each message's start and values; `unknown` stands for those of struct tcp_info."""
-    size = len(chunk)
-    layout = layouts.of(chunk, 0) if size >= _HEAD_BYTES else None
-    if layout is None:
-        return ()
-    length = _LENGTH.unpack_from(chunk, 0)[0]
-    if layout.info is not None and not size % length and _is_uniform(chunk, length, layout.info):
-        return zip(range(0, size, length), layout.values.iter_unpack(chunk))
     found: list[tuple[int, tuple[Any, ...]]] = []
-    start = 0
+    start, size = 0, len(chunk)
     while start + _HEAD_BYTES <= size:
         layout = layouts.of(chunk, start)
         if layout is None:
@@ -163,12 +162,18 @@ def _values(layouts: _Layouts, chunk: bytes, unknown: tuple[int, ...]) -> Iterab
     return found
 
 
-def _is_uniform(chunk: bytes, length: int, info: int) -> bool:
-    """Whether all messages have the length and the attribute of the first one."""
-    number = len(chunk) // length
-    return not length % 4 and all(
-        chunk[place::length].count(chunk[place : place + 1]) == number for place in (0, 1, 2, 3, *range(info - 4, info))
-    )
+def _uniform(layouts: _Layouts, chunk: bytes) -> int | None:
+    """The length of every message of a chunk, where all have struct tcp_info in the same place; None: they differ."""
+    layout = layouts.of(chunk, 0) if len(chunk) >= _HEAD_BYTES else None
+    if layout is None or layout.info is None:
+        return None
+    length: int = _LENGTH.unpack_from(chunk, 0)[0]
+    number, rest = divmod(len(chunk), length)
+    if rest or length % 4:
+        return None
+    places = (0, 1, 2, 3, *range(layout.info - 4, layout.info))
+    same = all(chunk[place::length].count(chunk[place : place + 1]) == number for place in places)
+    return length if same else None
 
 
 def attributes(chunk: bytes, start: int, length: int) -> dict[int, tuple[int, int]]:

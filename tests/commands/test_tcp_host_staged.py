@@ -123,6 +123,7 @@ def test_connections_that_leak_slowly():
     """12 are a note; under a watch they grow, and are a warning with the rate."""
     with stage("close_wait", number=12, more_each=0.05) as staged:
         assert looked(staged, staged.pid, code="tcp-close-wait")[0]["tcp-close-wait"]["severity"] == "note"
+        staged.go_on()
         found, _ = looked(staged, staged.pid, "-w", "-i", "0.3", "-c", "6", code="tcp-close-wait")
         assert found["tcp-close-wait"]["severity"] == "warning"
         assert "; they grew from " in found["tcp-close-wait"]["summary"]

@@ -134,7 +134,7 @@ def test_a_record_gives_the_row_and_the_end_of_its_message(peer):
     sent = message(local, peer, receive=1, send=2, uid=3, inode=4, state=8)
     row, record = next(iter(Reader().rows(sent)))[1], parse_socket(sent)
     assert as_row(record) == (*row[:4], as_row(record)[4], *row[5:])
-    end = next(iter(Reader().ends(sent)))[1]
+    end = next(iter(Reader().ends(sent)))
     assert as_end(record) == end
     assert parse_destination(end[0], end[3]) == (record.local, record.peer, 5432, 0)
 
@@ -156,4 +156,4 @@ def test_damaged_messages(noise, at, is_whole):
         assert len(row) == 12
         assert parse_socket(data, start).state == row[1]
         reader.look(data[start:])
-    assert all(len(end) == 5 for _, end in reader.ends(data))
+    assert all(len(end) == 5 for end in reader.ends(data))

@@ -201,13 +201,16 @@ def accepted(backlog: int = 64, seconds: float = 30.0) -> None:
 def close_wait(
     number: int = 300, inbound: bool = True, working: int = 0, more_each: float = 0.0, age_s: float = 0.2
 ) -> None:
-    """Connections that the peer closes and this process does not. `more_each`: another one in so many seconds."""
+    """Connections that the peer closes and this process does not. `more_each`: then another one in so many seconds."""
     server, made = pairs(number + working, 7101)
     children = [pair[inbound] for pair in made[:number]]
     for pair in made[:number]:
         pair[not inbound].close()
     time.sleep(age_s)
     say(fds=[one.fileno() for one in children])
+    if more_each:
+        wait()
+        say()
     while more_each:
         time.sleep(more_each)
         client = socket.create_connection(("127.0.0.1", 7101))

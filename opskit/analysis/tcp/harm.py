@@ -14,7 +14,7 @@ from opskit.analysis.tcp import result as verdicts
 from opskit.analysis.tcp.connection import LOSS
 from opskit.analysis.tcp.window import looks, window_of
 from opskit.analysis.tcp.words import answer, subject
-from opskit.proc.tcp_sockets import SYN_SENT, address_text, host_text
+from opskit.proc.tcp_sockets import CLOSE_WAIT, ESTABLISHED, address_text, host_text
 from opskit.quantities import duration, plural, size
 
 if TYPE_CHECKING:
@@ -34,12 +34,17 @@ def connection_findings(groups: Sequence[Group]) -> Iterator[Finding]:
     sent_s = sum(group.rates.sent_bytes_s or 0.0 for group in groups)
     for group in groups:
         for code, verdict, harmed_of in _HARMS:
-            harmed = harmed_of([each for each in group.judged if each.verdict == verdict])
+            harmed = harmed_of([each for each in group.judged if each.verdict == verdict and _is_in_use(each)])
             if harmed:
                 of_them = ((verdict, len(harmed)),)
                 yield _finding(code, group._replace(verdict=verdict, judged=tuple(harmed), verdicts=of_them))
         if _loses(group, sent_s):
             yield _finding("tcp-network-loses", group._replace(verdict=verdicts.LOSS))
+
+
+def _is_in_use(judged: Judged) -> bool:
+    """Whether a process may still send on it: after its close(2) the kernel does the rest, and nobody waits."""
+    return judged.connection.last.state in (ESTABLISHED, CLOSE_WAIT)
 
 
 def _whole_window(judged: Judged) -> Window | None:
@@ -71,7 +76,7 @@ def _is_cut_off(judged: Judged) -> bool:
     """The server does not answer. A client may have gone; connections that were never made are those of the host's findings."""
     last = judged.connection.last
     times = max(last.retransmits, last.info.retransmits if last.info is not None else 0)
-    return times >= _UNANSWERED and last.state != SYN_SENT and not judged.connection.inbound
+    return times >= _UNANSWERED and not judged.connection.inbound
 
 
 def _those(is_harmed: Callable[[Judged], bool], judged: Sequence[Judged]) -> Sequence[Judged]:

@@ -132,7 +132,9 @@ def _span(connections: Sequence[Watched]) -> str:
 def _reader_here(it: _Said) -> str:
     waits = _queued(it.connections, "recv_queue")
     if _is_still(it.connections, "read"):
-        return f"this application does not read: {waits} in its receive queue, none of it was read in {_span(it.connections)}"
+        unaccepted = all(each.inbound and not each.last.inode for each in it.connections)
+        why = "it has not accepted the connection" if unaccepted else f"none of it was read in {_span(it.connections)}"
+        return f"this application does not read: {waits} in its receive queue, {why}"
     windows = [window for each in it.connections if (window := window_of(each))]
     read_s = sum(window.per_s(window.read) or 0.0 for window in windows)
     queued = sum(each.last.recv_queue for each in it.connections)

@@ -14,8 +14,6 @@ from opskit.collect.tcp.space import NetworkSpace, our_namespace
 from opskit.collect.tcp.threads import ConnectionThreads
 from opskit.errors import NotPermitted, NotSupported
 from opskit.proc.namespaces import namespace
-from opskit.proc.rights import how_to_be_allowed
-from opskit.proc.visibility import coverage_lines
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -74,8 +72,10 @@ class Collector:
         notes = [line for window in windows for line in window.space.missing]
         connections, closing = self._threads.add(records.connections, records.closing, notes)
         if records.unowned:
+            from opskit.proc.visibility import coverage_lines
+
             notes += coverage_lines(host.fs, len(scan.scanned), scan.denied, len(scan.vanished))
-        elsewhere = () if ask.pids else self._elsewhere()
+        elsewhere = () if ask.pids else self._elsewhere(scan.scanned)
         if not self._keeps_dumps:
             for space, _ in self._spaces.values():
                 space.close()
@@ -93,6 +93,8 @@ class Collector:
             fs = self._host.fs
             if not fs.is_live:
                 raise NotSupported(f"{fs.path(pid, 'fd')} is not in this copy: the sockets of {pid} are unknown")
+            from opskit.proc.rights import how_to_be_allowed
+
             who = self._host.process(pid)
             remedy = how_to_be_allowed(fs, "CAP_SYS_PTRACE", "opskit", "tcp", pid, pid=pid)
             what = f"the file descriptors of {pid} ({who.command}, user {who.user or 'unknown'})"
@@ -151,11 +153,11 @@ class Collector:
         space = window.space
         return Space(space.name, space.source, found.states, space.end(window.last.ends()))
 
-    def _elsewhere(self) -> tuple[tuple[int, int], ...]:
+    def _elsewhere(self, pids: Sequence[int]) -> tuple[tuple[int, int], ...]:
         """A process of each other network namespace, and how many there are."""
         fs = self._host.fs
         counts: dict[bytes, tuple[int, int]] = {}
-        for pid in fs.pids():
+        for pid in pids:
             name = namespace(fs, pid, "net")
             if name is not None and name not in self._spaces:
                 first, number = counts.get(name, (pid, 0))

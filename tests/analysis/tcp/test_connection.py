@@ -61,6 +61,11 @@ def test_a_request_that_nobody_reads():
     samples = steady(recv_queue=300, last_data_recv_ms=9000)
     assert judged({}, {}, samples=samples, recv_queue=300, inbound=True)[0] == verdicts.READER_HERE
     assert judged({}, {}, samples=samples, recv_queue=300) == (verdicts.IDLE, "idle; 300 B wait in the receive queue")
+    waiting = judged({}, {}, samples=samples, recv_queue=300, inbound=True, inode=0, owner=None)
+    assert (
+        waiting[1]
+        == "this application does not read: 300 B wait in its receive queue, it has not accepted the connection"
+    )
     # The end of the data, which the peer has sent, counts as a byte that was not read.
     assert (
         judged({}, {}, samples=steady(recv_queue=1), recv_queue=1, inbound=True, state=CLOSE_WAIT)[0] == verdicts.IDLE

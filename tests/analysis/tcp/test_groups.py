@@ -12,6 +12,7 @@ from opskit.analysis.tcp.result import Shares
 from opskit.analysis.tcp.words import connection_subject, percents, sentence
 from opskit.catalog import FINDINGS
 from opskit.collect.tcp.facts import Idle
+from opskit.proc.tcp_sockets import FIN_WAIT_1
 
 MIB = 1 << 20
 STOPPED = {"recv_queue": 2 * MIB, "samples": steady(recv_queue=2 * MIB)}
@@ -139,6 +140,7 @@ def test_harm_is_a_finding(connection, code):
     pytest.param(watched({}, {"bytes_acked": 50_000, "busy_us": 2_000_000, "rwnd_limited_us": 2_000_000}, **BLOCKED), id="a slow peer"),
     pytest.param(watched({}, {"busy_us": 2_000_000, "rwnd_limited_us": 2_000_000}, inbound=True, **BLOCKED), id="a client that does not read"),
     pytest.param(watched(CUT_OFF, CUT_OFF, send_queue=100, inbound=True), id="a client that is gone"),
+    pytest.param(watched(CUT_OFF, CUT_OFF, send_queue=1, state=FIN_WAIT_1, inode=0, owner=None), id="closed here, and the peer is gone"),
     pytest.param(watched({}, {**LOSSY, "total_retrans": 5, "data_segs_out": 250, "bytes_sent": 360_000, "bytes_retrans": 7240}), id="too few segments"),
     pytest.param(watched({}, {"bytes_acked": 9_000_000, "busy_us": 2_000_000, "rtt_us": 400_000}, samples=steady(send_queue=MIB, unacked=10, rtt_us=400_000)), id="queueing"),
     pytest.param(Exchange(rtt=1, peer=400, here=1).watched(), id="a slow answer"),

@@ -188,7 +188,12 @@ class TestListenQueues:
         """A warning about the host; a note where the command is about a process."""
         host = host_facts({"TcpExt.ListenOverflows": 2})
         assert codes(tcp_facts(host)) == [("warning", "tcp-listen-overflows")]
-        assert codes(tcp_facts(host, request=Request(pids=(4242,)))) == [("note", "tcp-listen-overflows")]
+        assert one(tcp_facts(host, listeners=[listener()])).summary.endswith(
+            "was dropped; none was full when it was read"
+        )
+        assert one(tcp_facts(host, listeners=[listener(cookie=None)])).summary.endswith("was dropped")
+        for request in (Request(pids=(4242,)), Request(uids=frozenset({0})), Request(peer=(b"1234", 32, None))):
+            assert codes(tcp_facts(host, request=request)) == [("note", "tcp-listen-overflows")]
 
     def test_overflows_in_the_past(self):
         """A note, once."""
@@ -316,6 +321,28 @@ class TestCloseWait:
         assert "java (4242) has 90 connections to 10.0.0.9:443" in found.summary
         assert "grew from 12 to 90 in 4 min 0 s, +19 a minute" in found.summary
         assert found.next == "opskit fds 4242 --ask"
+
+    def test_a_leak_to_many_peers(self):
+        """One to each: a client that never closes. With one peer that leaks, that one is named alone."""
+        many = [closing(1, inbound=False, host=f"10.0.{each // 250}.{each % 250}", port=443) for each in range(300)]
+        found = one(tcp_facts(closing=many))
+        assert found.severity == "warning"
+        assert "java (4242) has 300 connections to 300 peers that their peers closed" in found.summary
+        assert codes(tcp_facts(closing=many[:199])) == []
+        assert (
+            "60 connections to 10.9.9.9:443"
+            in one(tcp_facts(closing=[*many, closing(60, inbound=False, host="10.9.9.9", port=443)])).summary
+        )
+        working = [watched(tcp_socket(peer=f"10.1.{each // 250}.{each % 250}"), owner=SERVER) for each in range(301)]
+        assert codes(tcp_facts(closing=many, connections=working)) == []
+
+    def test_clients_that_wait_in_a_full_queue_are_gone(self):
+        """No process has them yet: the queue is the finding."""
+        waiting = listener((129, 129), local_port=8080)
+        assert codes(tcp_facts(closing=[closing(100, owner=None)], listeners=[waiting])) == [
+            ("warning", "tcp-listen-queue-full")
+        ]
+        assert len(codes(tcp_facts(closing=[closing(300, owner=None)], listeners=[waiting]))) == 2
 
     def test_a_slow_leak(self):
         """One a minute, in a watch of 20 minutes: no step between two looks shows it."""

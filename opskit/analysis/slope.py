@@ -9,6 +9,7 @@ if TYPE_CHECKING:
 
 A_TREND = 5  # samples; with fewer a burst of connections looks like a leak
 _MOSTLY = 0.8  # of the steps between them
+_PARTS = 4
 
 
 def slope_weights(xs: Sequence[float]) -> list[float] | None:
@@ -26,6 +27,13 @@ def slope(points: Sequence[tuple[float, float]]) -> float | None:
 
 
 def is_steady(points: Sequence[tuple[float, int]]) -> bool:
-    """Whether a count (x, count) grows in most steps of a trend, and never shrinks."""
-    steps = [later - earlier for (_, earlier), (_, later) in zip(points, points[1:])]
-    return len(points) >= A_TREND and sum(step > 0 for step in steps) >= _MOSTLY * len(steps) and min(steps) >= 0
+    """Whether a count (x, count) never shrinks, and grows in most steps of a trend or in each quarter of them."""
+    counts = [count for _, count in points]
+    steps = [later - earlier for earlier, later in zip(counts, counts[1:])]
+    if len(counts) < A_TREND or min(steps) < 0:
+        return False
+    edges = [round(part * len(steps) / _PARTS) for part in range(_PARTS + 1)]
+    # What is slower than the looks grows in few steps.
+    return sum(step > 0 for step in steps) >= _MOSTLY * len(steps) or all(
+        counts[end] > counts[start] for start, end in zip(edges, edges[1:])
+    )

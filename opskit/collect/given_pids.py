@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 class GivenPids:
     """Processes by PID and start time."""
 
-    def __init__(self, host: Host, pids: tuple[int, ...], command: str) -> None:
-        """`command`: to show all without a PID. Raises NoSuchProcess, also for a zombie."""
+    def __init__(self, host: Host, pids: tuple[int, ...], command: str, *, shows_all: bool = True) -> None:
+        """`shows_all`: the command without a PID does. Raises NoSuchProcess, also for a zombie."""
         self._host = host
         self._starts: dict[int, int | None] = {}
         for pid in pids:
             if not host.fs.exists(pid):
-                raise NoSuchProcess(pid, _why_missing(host, pid, command))
+                raise NoSuchProcess(pid, _why_missing(host, pid, command, shows_all=shows_all))
             who = host.process(pid)
             if who.has_ended and who.start_ticks is not None:
                 raise NoSuchProcess(pid, f"it is a zombie: it has ended, and its parent {who.ppid} has not reaped it")
@@ -39,8 +39,8 @@ class GivenPids:
         return alive
 
 
-def _why_missing(host: Host, pid: int, command: str) -> str:
+def _why_missing(host: Host, pid: int, command: str, *, shows_all: bool) -> str:
     if hides_processes(host.fs):
         advice = how_to_be_allowed(host.fs, "CAP_SYS_PTRACE", "opskit", command, pid)
         return f"it may have ended, or is another user's and hidden (hidepid); {advice}"
-    return f"it may have ended; {shell.command('opskit', command)} without a PID shows all"
+    return f"it may have ended; {shell.command('opskit', command)} without a PID shows all" if shows_all else ""

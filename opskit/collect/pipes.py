@@ -9,7 +9,8 @@ from opskit.collect.given_pids import GivenPids
 from opskit.errors import NoSuchProcess, NotPermitted, NotSupported
 from opskit.proc.files.boot_time import parse_boot_time
 from opskit.proc.files.stat import parse_stat
-from opskit.proc.pipe_scan import Holder, PipeScan, PipeScanner, fds_in_flight, only
+from opskit.proc.in_flight import fds_in_flight
+from opskit.proc.pipe_scan import Holder, PipeScan, PipeScanner, only
 from opskit.proc.process import command_name, real_uid
 from opskit.proc.rights import how_to_be_allowed
 from opskit.proc.visibility import coverage_lines, more_rights_show_more
@@ -141,7 +142,7 @@ class Collector:
             user_name=host.user_name,
         )  # fmt: skip
 
-    def _scan(self, ask: Request) -> tuple[PipeScan, tuple[Holder, ...], Sequence[tuple[int, bytes]], list[int]]:
+    def _scan(self, ask: Request) -> tuple[PipeScan, tuple[Holder, ...], Sequence[tuple[int, bytes, bytes]], list[int]]:
         """The scan, what all others hold, all sockets, and the processes that were asked about."""
         fs = self.host.fs
         wanted = list(dict.fromkeys(ask.pids)) if ask.pids else fs.pids()

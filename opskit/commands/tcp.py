@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from opskit.render.report import Report
 
 FORMATS = ("table", "text", "json", "markdown", "csv", "prometheus")
-_WATCHED = 0.9  # of the interval: the rest is for reading owners and for judging, so that no sample is late
 
 
 @command("tcp", formats=FORMATS, options=(USERS, TOP, WINDOWED), exclusive=[("listen", "peer"), ("listen", "ask")])
@@ -41,8 +40,7 @@ def tcp(run: Run, targets: tuple[str, ...], peer: str | None, listen: bool, ask:
     if run.window_s is not None:
         run.host.prove_moving("-i/--interval")
     pids = _pids(run, targets)
-    window_s = run.interval_s * (_WATCHED if run.watching else 1)
-    collector = Collector(run.host, Request(pids, window_s, network, ask, run.uids), watch=run.watching)
+    collector = Collector(run.host, Request(pids, run.interval_s, network, ask, run.uids), watch=run.watching)
     shown = view.Shown(run.format == "text", verbose, listen, run.top, ask)
     about = {"pid": " ".join(map(str, pids)) or None, "peer": peer}
     closed: list[Look] = []

@@ -168,12 +168,15 @@ def _uniform(layouts: _Layouts, chunk: bytes) -> int | None:
     if layout is None or layout.info is None:
         return None
     length: int = _LENGTH.unpack_from(chunk, 0)[0]
-    number, rest = divmod(len(chunk), length)
-    if rest or length % 4:
-        return None
-    places = (0, 1, 2, 3, *range(layout.info - 4, layout.info))
-    same = all(chunk[place::length].count(chunk[place : place + 1]) == number for place in places)
-    return length if same else None
+    return length if not len(chunk) % length and is_uniform(chunk, length, layout.info) else None
+
+
+def is_uniform(chunk: bytes, length: int, info: int) -> bool:
+    """Whether all messages have the length and the attribute of the first one."""
+    number = len(chunk) // length
+    return not length % 4 and all(
+        chunk[place::length].count(chunk[place : place + 1]) == number for place in (0, 1, 2, 3, *range(info - 4, info))
+    )
 
 
 def attributes(chunk: bytes, start: int, length: int) -> dict[int, tuple[int, int]]:

@@ -16,6 +16,7 @@ import stat
 from typing import TYPE_CHECKING
 
 from opskit.proc.fd_directory import FD_READABLE
+from opskit.proc.fd_scan import FdScan, FdScanner
 from opskit.proc.files.smaps import parse_smaps
 from opskit.proc.fs import GONE, optional
 from opskit.proc.memory import PAGE_BYTES
@@ -28,10 +29,11 @@ from opskit.records import NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from opskit.proc.fd_directory import FdLink
     from opskit.proc.files.mountinfo import Mount
     from opskit.proc.fs import FileId, ProcFS
     from opskit.proc.tmpfs_mounts import TmpfsMounts
+
+    _Link = tuple[bytes, bytes]  # of an fd directory: name and target
 
 # The kinds, and what a path of each begins with.
 MEMFD, SYSV, SHARED_ANONYMOUS, TMPFS, DELETED = "memfd", "sysv", "shared-anonymous", "tmpfs", "deleted"
@@ -98,6 +100,7 @@ class FileScanner:
         points = (f"{one.mount_point.rstrip('/')}/".encode("utf-8", "surrogateescape") for one in mounts.mounts)
         self._below_mounts = tuple(dict.fromkeys(points))
         self._wanted = (b"/", _SOCKET) if with_sockets else (b"/",)
+        self._numbers: dict[tuple[bytes, bytes], int] = {}  # major and minor in maps -> the device
         self.mounts = ProcessMounts(fs)
         self.fds_left = fds_left
         self.skipped = 0  # fds on network file systems
@@ -137,12 +140,12 @@ class FileScanner:
                     key = found.device, found.inode
                 seen.setdefault(key, _Seen(kind, path, at, found, mount))
             seen[key].mapped = True
-        for kind, (name, path, mode), found, mount in self._open(pid):
+        for kind, (name, path), found, mount in self._open(pid):
             fd = integer(name) or 0
             one = seen.setdefault((found.device, found.inode), _Seen(kind, path, f"fd/{fd}", found, mount))
             one.found, one.mount = one.found or found, one.mount or mount
             one.fds.append(fd)
-            if one.write_only is None and not mode & FD_READABLE:
+            if one.write_only is None and path.endswith(_DELETED) and self._is_write_only(pid, fd):
                 one.write_only = fd
         for one in seen.values():
             if one.kind in (MEMFD, SYSV, TMPFS) and self._on_huge_pages(pid, one.at):
@@ -165,32 +168,49 @@ class FileScanner:
             if place == before:  # the next part of the same file
                 continue
             before = place
-            device = make_device(hexadecimal(major) or 0, hexadecimal(minor) or 0)
+            device = self._numbers.get(place[:2])
+            if device is None:
+                device = self._numbers[place[:2]] = make_device(hexadecimal(major) or 0, hexadecimal(minor) or 0)
             kind = self._kind(path, device)
             if kind:
                 start, _, end = addresses.decode().partition("-")  # map_files has no leading zeros
                 yield (device, integer(inode) or 0), kind, path, f"{start.lstrip('0')}-{end.lstrip('0')}"
 
-    def _open(self, pid: int) -> Iterator[tuple[str, FdLink, FileId, Mount | None]]:
-        links = optional(self._links, pid, default=[]) if self.fds_left > 0 else []
-        self.fds_left -= len(links)
+    def _open(self, pid: int) -> Iterator[tuple[str, _Link, FileId, Mount | None]]:
+        tables: FdScan[tuple[tuple[object, ...], list[_Link]]] = FdScan()
+        if self.fds_left > 0:
+            FdScanner(self._fs, self._table).scan([pid], tables)
+        for parts, links in tables.tables:
+            self.fds_left -= len(links)
+            yield from self._files(pid, parts, links)
+
+    def _table(
+        self, _pid: int, _tid: int | None, parts: tuple[object, ...]
+    ) -> tuple[tuple[tuple[object, ...], list[_Link]] | None, bool]:
+        pairs = self._fs.fd_pairs(*parts)
+        links = [pair for pair in pairs if pair[1].startswith(self._wanted)]
+        return ((parts, links) if links else None), bool(pairs)
+
+    def _files(
+        self, pid: int, parts: tuple[object, ...], links: list[_Link]
+    ) -> Iterator[tuple[str, _Link, FileId, Mount | None]]:
         for link in links:
-            name, target, _ = link
+            name, target = link
             if target.startswith(_SOCKET):
-                self.sockets.append((pid, name, target))
+                self.sockets.append((pid, name, target))  # by a process: the fdinfo of its threads is the same
                 continue
             is_deleted = target.endswith(_DELETED)
             if not (is_deleted or target.startswith(self._below_mounts)):
                 continue
             is_known = is_deleted and target.startswith(_INTERNAL)  # on no mount that is listed
-            mount = self.mounts.of_fd((pid,), name.decode()) if is_deleted and not is_known else None
+            mount = self.mounts.of_fd(parts, name.decode()) if is_deleted and not is_known else None
             if is_remote(mount) if mount else not is_known and self._is_below_remote(target):
                 self.skipped += 1
                 continue
             if is_deleted and not is_known and mount is None:
                 self.detached += 1
                 continue
-            found = optional(self._fs.file_id, pid, "fd", name.decode())
+            found = optional(self._fs.file_id, *parts, "fd", name.decode())
             if found is not None and stat.S_ISREG(found.mode):
                 kind = self._kind(target, found.device)
                 if kind and not (kind == DELETED and found.links):  # a name may end in " (deleted)"
@@ -208,11 +228,13 @@ class FileScanner:
         space = optional(self._fs.space_at, self._fs.path(pid, at))
         return space is not None and space.block_bytes > PAGE_BYTES
 
+    def _is_write_only(self, pid: int, fd: int) -> bool:
+        """The mode of the link has how the fd was opened."""
+        link = optional(self._fs.file_id_at, self._fs.path(pid, "fd", fd))
+        return link is not None and not link.mode & FD_READABLE
+
     def _is_below_remote(self, path: bytes) -> bool:
         return bool(self._remote) and is_below(path.decode("utf-8", "surrogateescape"), self._remote)
-
-    def _links(self, pid: int) -> list[FdLink]:
-        return self._fs.fd_links(pid, wanted=self._wanted)
 
 
 def ipc_namespace(fs: ProcFS, pid: int | str) -> int | None:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 
 from opskit.proc.files.net_tcp import packed_address
 from opskit.proc.fs import optional
+from opskit.proc.inet_diag import is_uniform, packed
 from opskit.proc.tcp_sockets import LISTEN, STATES, host_text
 from opskit.quantities import hexadecimal, integer
 from opskit.records import NamedTuple
@@ -48,10 +49,8 @@ _NETLINK = {
 _NOBODY = (b"00000000", b"0" * 32)
 # Ports that programs do not choose themselves (net.ipv4.ip_local_port_range begins here).
 _EPHEMERAL_FROM = 32768
-_MESSAGE, _LENGTH = (
-    struct.Struct("=16xBB2x2s2s16s16s28xI"),
-    struct.Struct("=I"),
-)  # struct inet_diag_msg behind its header
+_HEAD = "=16xBB2x2s2s16s16s28xI"  # struct inet_diag_msg behind its header
+_MESSAGE, _LENGTH = struct.Struct(_HEAD), struct.Struct("=I")
 
 # (family, state, local port, peer's port, local host, peer's host, inode): bytes of a message, or digits of a file with family 0.
 _Row = tuple[int, int, bytes, bytes, bytes, bytes, int]
@@ -216,15 +215,19 @@ def _dumped() -> list[_Row] | None:
     return rows
 
 
-def _messages(chunk: bytes) -> Iterator[_Row]:
+def _messages(chunk: bytes) -> Iterable[_Row]:
     """The rows of a chunk of whole messages; one that is cut ends it."""
     start, size = 0, len(chunk)
-    while start + _MESSAGE.size <= size:
-        (length,) = _LENGTH.unpack_from(chunk, start)
-        if length < _MESSAGE.size:
-            return
-        yield _MESSAGE.unpack_from(chunk, start)
+    length = _LENGTH.unpack_from(chunk)[0] if size >= _MESSAGE.size else 0
+    if length >= _MESSAGE.size and not size % length and is_uniform(chunk, length, _LENGTH.size):
+        rows: Iterable[_Row] = struct.Struct(f"{_HEAD}{length - _MESSAGE.size}x").iter_unpack(chunk)
+        return rows
+    found: list[_Row] = []
+    while length >= _MESSAGE.size and start + length <= size:
+        found.append(_MESSAGE.unpack_from(chunk, start))
         start += length + 3 & ~3
+        length = _LENGTH.unpack_from(chunk, start)[0] if start + _LENGTH.size <= size else 0
+    return found
 
 
 def _written(text: bytes) -> Iterator[_Row]:
@@ -275,8 +278,6 @@ def _port(family: int, port: bytes) -> int:
 
 def _host(family: int, host: bytes) -> str:
     if family:
-        from opskit.proc.inet_diag import packed
-
         return host_text(packed(family, host))
     address = packed_address(host.decode("ascii"))
     return "?" if address is None else host_text(address)

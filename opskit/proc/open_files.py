@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from opskit.proc.fs import ProcFS
 
 _FEWEST_MORE = 64
+_NAME = "RLIMIT_NOFILE"
 _NR_OPEN = 1 << 20  # fs.nr_open by default, the most that a limit may be
 
 
@@ -38,7 +39,7 @@ class OpenFiles(NamedTuple):
 
 def open_files(fs: ProcFS, pid: int) -> OpenFiles | None:
     """The open files of a process; None where they or the limit cannot be read."""
-    limit = fs.maybe(parse_limits, pid, "limits", default={}).get("RLIMIT_NOFILE")
+    limit = fs.maybe(_limit, pid, "limits")
     directory = fs.path(pid, "fd")
     counted = optional(fs.file_id_at, directory) if fs.is_live else None
     taken = counted.size_bytes if counted is not None else 0
@@ -50,6 +51,10 @@ def open_files(fs: ProcFS, pid: int) -> OpenFiles | None:
     # A limit that was lowered leaves open what is above it.
     above = sum((integer(name) or 0) >= limit.soft for name in names)
     return OpenFiles(round(min((taken or len(names)) - above, limit.soft)), limit)
+
+
+def _limit(text: str) -> Rlimit:
+    return parse_limits(text, _NAME)[_NAME]
 
 
 def raise_limit(fs: ProcFS, pid: int, status: Status, limit: Rlimit) -> tuple[str | None, str]:

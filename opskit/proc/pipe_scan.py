@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 from opskit.errors import BadInput
 from opskit.proc.fd_directory import FD_READABLE, FD_WRITABLE
-from opskit.proc.fd_mounts import FdMounts
 from opskit.proc.fd_scan import FdScan, FdScanner
 from opskit.proc.files.fd import PIPE_PREFIX, parse_fdinfo
+from opskit.proc.process_mounts import ProcessMounts, is_remote
 from opskit.quantities import integer
 from opskit.records import NamedTuple
 
@@ -51,13 +51,13 @@ class Holder(NamedTuple):
 class PipeScan(FdScan[Holder]):
     """One pass: the holders in `tables`.
 
-    `sockets`: (pid, fd) of every socket, with `ends`: a pipe's other end may be in flight there.
+    `sockets`: (pid, fd, link) of every socket, with `ends`: a pipe's other end may be in flight there.
     """
 
     def __init__(self) -> None:
         super().__init__()
         self.fifo_paths: dict[bytes, bytes] = {}
-        self.sockets: list[tuple[int, bytes]] = []
+        self.sockets: list[tuple[int, bytes, bytes]] = []
         self.remote_skipped = self.copied_skipped = 0
 
     @property
@@ -74,7 +74,7 @@ class PipeScanner:
         same_fd_table: Callable[[int, int], bool] | None = None,
     ) -> None:  # fmt: skip
         self.fs, self.ends, self.fifos, self.threads, self.same_fd_table = fs, ends, fifos, threads, same_fd_table
-        self._mounts = FdMounts(fs)
+        self._mounts = ProcessMounts(fs)
 
     def scan(self, pids: Iterable[int]) -> PipeScan:
         """Scan these processes."""
@@ -106,7 +106,7 @@ class PipeScanner:
             key = target
             if not target.startswith(PIPE_PREFIX):
                 if target.startswith(_SOCKET_PREFIX):
-                    result.sockets.append((pid, fd))
+                    result.sockets.append((pid, fd, target))
                     continue
                 if mode & _NOT_PROC:  # the path is another machine's: what lies there here is something else
                     result.copied_skipped += 1
@@ -135,7 +135,8 @@ class PipeScanner:
     def _fifo(self, parts: tuple[object, ...], fd_name: bytes, target: bytes, result: PipeScan) -> bytes:
         fd = fd_name.decode()
         try:
-            if self._mounts.is_remote(parts, fd):
+            mount = self._mounts.of_fd(parts, fd)
+            if mount is not None and is_remote(mount):
                 result.remote_skipped += 1
                 return b""
             found = self.fs.file_id(*parts, "fd", fd)
@@ -159,13 +160,3 @@ def only(holder: Holder, keys: set[bytes]) -> Holder:
     counts = {key: count for key, count in holder.counts.items() if key in keys}
     ends = {key: end for key, end in holder.ends.items() if key in keys} if holder.ends is not None else None
     return Holder(holder.pid, counts, ends, holder.tid)
-
-
-def fds_in_flight(fs: ProcFS, sockets: Iterable[tuple[int, bytes]]) -> dict[int, int]:
-    """Fds in the receive queues (SCM_RIGHTS) of these unix sockets (pid, fd): receiver -> how many; none before Linux 5.7."""
-    queued: dict[int, int] = {}
-    for pid, fd in sockets:
-        count = integer(fs.maybe(parse_fdinfo, pid, "fdinfo", fd.decode(), default={}).get("scm_fds", ""))
-        if count:
-            queued[pid] = queued.get(pid, 0) + count
-    return queued

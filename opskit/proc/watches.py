@@ -15,25 +15,24 @@ from functools import cmp_to_key
 from typing import TYPE_CHECKING
 
 from opskit.proc.files.status import parse_status
-from opskit.proc.fs import GONE, optional
+from opskit.proc.fs import optional
 from opskit.proc.kernel import syscalls
 from opskit.proc.namespaces import namespace
 from opskit.quantities import integer
 from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from opskit.proc.fs import ProcFS
 
 INOTIFY, EPOLL = "inotify", "epoll"
 _TARGETS = {b"anon_inode:inotify": INOTIFY, b"inotify": INOTIFY, b"anon_inode:[eventpoll]": EPOLL}
-_WANTED = (b"anon_inode:inotify", b"anon_inode:[eventpoll]", b"inotify")  # the last: before Linux 3.x
 _LINES = {INOTIFY: b"inotify wd:", EPOLL: b"tfd:"}
 _MOST_COMPARED = 20_000
 _TRIES = 3
 
-Place = tuple[int, int]  # a PID and an fd
+Place = tuple[int, int]  # a PID, or the TID of a thread with a table of its own, and an fd
 
 
 class Watcher(NamedTuple):
@@ -45,10 +44,9 @@ class Watcher(NamedTuple):
     watches: int | None
 
 
-def watcher_fds(fs: ProcFS, pid: int) -> list[tuple[str, int]]:
-    """The fds of a process that are one: (kind, fd). Raises OSError."""
-    links = fs.fd_links(pid, wanted=_WANTED)
-    return [(_TARGETS[target], integer(name) or 0) for name, target, _ in links if target in _TARGETS]
+def watcher_fds(pairs: Iterable[tuple[bytes, bytes]]) -> list[tuple[str, int]]:
+    """The fds that are one, (kind, fd), among those of an fd table: (name, target)."""
+    return [(_TARGETS[target], integer(name) or 0) for name, target in pairs if target in _TARGETS]
 
 
 def read_watchers(fs: ProcFS, kind: str, places: Sequence[Place]) -> tuple[list[Watcher], bool]:
@@ -75,8 +73,10 @@ def _distinct(places: Sequence[Place]) -> list[Place] | None:
             same = [
                 bool(at) and not syscalls.compare_files(in_order[at - 1], place) for at, place in enumerate(in_order)
             ]
-        except (*GONE, OSError):  # one has ended, or closed it
+        except OSError:  # one has ended, or closed it
             left = [place for place in left if _can_be_compared(place)]
+            if not left:  # kcmp(2) is closed to us
+                return None
             continue
         groups: list[list[Place]] = []
         for place, is_same in zip(in_order, same):

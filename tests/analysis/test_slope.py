@@ -31,9 +31,13 @@ def test_fewer_than_two_different_x_have_none(xs):
 
 
 def test_steady_growth():
-    """Five samples or more, a rise in four of five steps, and never a fall."""
+    """Five samples or more, a rise in four of five steps or in each quarter of many, and never a fall."""
     assert is_steady([(0, 1), (1, 2), (2, 2), (3, 3), (4, 5), (5, 6)])
     assert not is_steady([(0, 1), (1, 2), (2, 3), (3, 4)])
     assert not is_steady([(0, 1), (1, 2), (2, 2), (3, 2), (4, 5), (5, 6)])
     assert not is_steady([(0, 1), (1, 20), (2, 19), (3, 30), (4, 50), (5, 60), (6, 70)])
     assert not is_steady([])
+    for counts in ([1, 1, 2, 2, 3, 3, 4, 4, 5], [1] * 10 + [2] * 10 + [3] * 10 + [4] * 10 + [5]):
+        assert is_steady([*enumerate(counts)])
+        assert not is_steady([*enumerate([*counts[:-1], counts[-1] - 2])])
+    assert not is_steady([*enumerate([1] * 30 + [9] * 10)])

@@ -115,7 +115,7 @@ def test_close_wait_that_grows_is_named_with_the_time_left(inprocess, of, spawn)
     leaking = spawn(CLOSE_WAIT, stdin=subprocess.PIPE)
     leaking.stdin.write("\n")
     leaking.stdin.flush()
-    document = of(leaking.pid, "-w", "-i", "0.4", "-c", "7", codes=(1,))
+    document = of(leaking.pid, "-w", "-i", "0.5", "-c", "9", codes=(1,))
     leading = document["growth"][0]
     assert leading["kind"] == "tcp"
     assert leading["detail"] == f"CLOSE_WAIT to 127.0.0.1:{leaking.line}"

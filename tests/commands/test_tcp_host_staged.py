@@ -18,7 +18,8 @@ from users import reserved_user
 def looked(staged, *options, code=None, user=None, inside=True):
     """The findings of one window in the namespace, by their codes, and the whole answer."""
     done = staged.run("tcp", "-i", "0.5", "-f", "json", *options, user=user, inside=inside)
-    assert done.stderr == ""
+    # On a busy machine a watch of a few tenths of a second is late.
+    assert [line for line in done.stderr.splitlines() if " came late: " not in line] == []
     answer = json.loads(done.stdout)
     found = {each["code"]: each for each in answer["findings"]}
     assert done.returncode == any(each["severity"] != "note" for each in answer["findings"]), found

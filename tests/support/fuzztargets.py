@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
+from diagmessages import message, tcp_info
 from kernellogs import FORMS, KERNELS, cgroup_report, host_report
 
 from opskit.actions import peek_paths
@@ -97,6 +98,7 @@ from opskit.proc.files import uid_map as idmap
 from opskit.proc.files.kallsyms import KernelSymbols
 from opskit.proc.files.syscall import parse_stack_pointer
 from opskit.proc.fs import ProcFS
+from opskit.proc.inet_diag import Reader, parse_socket
 from opskit.proc.kernel import ftrace, seccomp
 from opskit.proc.kernel.cpu_samples import read_sample
 from opskit.proc.oom import log as oom_log
@@ -420,6 +422,15 @@ def _perf_sample(data):
     for id_bytes in (0, 8):
         sample = read_sample(data, 0, len(data), in_kernel=True, id_bytes=id_bytes)
         assert sample is None or len(sample.stack) + 8 * len(sample.kernel) <= len(data)
+
+
+@target("sock_diag message", message(info=tcp_info(280), memory=bytes(36)), message(state=6) + message(info=tcp_info()))
+def _sock_diag(data):
+    reader = Reader()
+    reader.look(data)
+    for start, row in reader.rows(data):
+        assert parse_socket(data, start).state == row[1]
+    assert len(list(reader.ends(data))) == len(list(reader.rows(data)))
 
 
 text_target(

@@ -5,15 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from opskit.analysis.fds.result import Growth
-from opskit.analysis.slope import slope
+from opskit.analysis.slope import is_steady, slope
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from opskit.collect.fds.facts import Facts, Group
 
-_A_TREND = 5  # looks; with fewer a burst of connections looks like a leak
-_PARTS = 4  # of a watch; what leaks grows in each of them
+_LATER = 0.5
 _MOST_LOOKS = 720
 
 Key = tuple[str, str]
@@ -65,13 +64,11 @@ def _growth(group: Group | None, track: Sequence[tuple[float, int]], free: float
     full_s = (
         free / per_s if free is not None and free != float("inf") and per_s > 0 and track[-1][1] > track[0][1] else None
     )
-    return Growth(group, track[0][1], track[-1][1], per_s * 60, is_steady(track), full_s)
+    return Growth(group, track[0][1], track[-1][1], per_s * 60, is_steady(track) and _goes_on(track), full_s)
 
 
-def is_steady(track: Sequence[tuple[float, int]]) -> bool:
-    """Whether it never shrinks and grows in each quarter of the looks: what is opened is not closed again."""
-    counts = [count for _, count in track]
-    if len(counts) < _A_TREND or any(later < earlier for earlier, later in zip(counts, counts[1:])):
-        return False
-    edges = [round(part * (len(counts) - 1) / _PARTS) for part in range(_PARTS + 1)]
-    return all(counts[end] > counts[start] for start, end in zip(edges, edges[1:]))
+def _goes_on(track: Sequence[tuple[float, int]]) -> bool:
+    """Whether the second half of the time has half the growth of the first at least: a server that has started slows down."""
+    (begin_s, first), (end_s, last) = track[0], track[-1]
+    middle = next(count for at_s, count in track if at_s >= (begin_s + end_s) / 2)
+    return last - middle >= _LATER * (middle - first)

@@ -5,20 +5,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from opskit import shell
+from opskit.analysis.fds.headroom import is_near, nearly_used
 from opskit.analysis.fds.result import HostResult
 from opskit.analysis.finding import HOST, Entity, Finding, Severity, most_severe_first
 from opskit.proc.files.limits import is_nearly_full
-from opskit.quantities import listed, percent, plural
+from opskit.quantities import listed, percent
 from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from opskit.collect.fds.facts import HostFacts, Near, User
+    from opskit.collect.fds.facts import HostFacts, User
 
 _MOST_NAMED = 10  # processes that are a finding each
-# A sandbox closes the door behind it: sshd, before a user has logged in, with a limit of 0 or 1.
-_SMALLEST_LIMIT = 16
 _ALARMING = 0.95  # of a limit of the machine or of a user
 
 
@@ -63,24 +62,10 @@ def judge_host(facts: HostFacts) -> HostResult:
     return HostResult(facts, tuple(most_severe_first(findings)))
 
 
-def is_near(near: Near) -> bool:
-    """Whether more than 80 % of a process's limit are used, and it is not a sandbox's."""
-    limit = near.open.limit.soft
-    return limit >= _SMALLEST_LIMIT and is_nearly_full(limit, near.open.taken)
-
-
 def _of_processes(facts: HostFacts) -> Iterator[Finding]:
-    """As `opskit limits PID` has it. None left is an error."""
-    close = [near for near in facts.nearest if is_near(near)]
+    close = [near for near in facts.nearest if is_near(near.open)]
     for near in close[:_MOST_NAMED]:
-        process, limit, left = near.process, near.open.limit.soft, round(near.open.free)
-        head = f"{plural(left, 'more file')} can be opened" if left else "no file descriptor left"
-        yield Finding(
-            "rlimit-nearly-used", "warning" if left else "error", Entity("process", process.pid, process.start_ticks, HOST),
-            f"{process.command} ({process.pid}): {head}, {near.open.taken:,} of {limit:,.0f} open files are used (RLIMIT_NOFILE)",
-            f"/proc/{process.pid}/fd, /proc/{process.pid}/limits", fix=near.raise_limit,
-            next=shell.command("opskit", "fds", process.pid, "-w"), share=min(1.0, near.open.taken / limit),
-        )  # fmt: skip
+        yield nearly_used(near.process, near.open, near.raise_limit)
 
 
 def _of_all_files(facts: HostFacts) -> Iterator[Finding]:

@@ -108,13 +108,19 @@ def _next(facts: Facts, owner: Owner | None) -> str:
 
 def _overflows(facts: Facts, space: Space) -> Iterator[Finding]:
     number = change(space.host, "TcpExt.ListenOverflows")
-    if number:
-        yield Finding(
-            "tcp-listen-overflows", "note" if facts.ask.pids else "warning", HOST,
-            f"{plural(number, 'time')} {in_window(facts)} a new connection found a full listen queue and was dropped"
-            + (", of another process" if facts.ask.pids else "; none was full when it was read"),
-            changes(space.host, *_OVERFLOWS), next=_LISTEN, window_s=facts.window_s,
-        )  # fmt: skip
+    if not number:
+        return
+    ask = facts.ask
+    are_known = facts.listeners and all(backlog(each.last) is not None for each in facts.listeners)
+    whose = (
+        ", of another process" if ask.pids else ", of a socket that was not asked for" if ask.peer or ask.uids else ""
+    )
+    yield Finding(
+        "tcp-listen-overflows", "note" if whose else "warning", HOST,
+        f"{plural(number, 'time')} {in_window(facts)} a new connection found a full listen queue and was dropped"
+        + (whose or ("; none was full when it was read" if are_known else "")),
+        changes(space.host, *_OVERFLOWS), next=_LISTEN, window_s=facts.window_s,
+    )  # fmt: skip
 
 
 def _cookies(facts: Facts, space: Space, is_explained: bool) -> Iterator[Finding]:

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from opskit.proc.files.fd import PIPE_PREFIX
 from opskit.proc.fs import optional
 from opskit.proc.kernel.syscalls import file_times
 from opskit.proc.release import kernel_release
-from opskit.quantities import integer
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -59,7 +59,7 @@ class Ages:
         made = []
         for fd in fds:
             found = self._times(parts, fd)
-            if found is None or found.inode != number_of(fd[1]):
+            if found is None or found.inode != _number_of(fd[1]):
                 continue
             if not found.accessed_s == found.modified_s == found.changed_s > 0:
                 return []
@@ -85,16 +85,25 @@ class Ages:
         return optional(file_times, self._fs.path(*parts, "fd", fd[0].decode("ascii", "replace")))
 
 
-def number_of(target: bytes) -> int | None:
-    """The inode number in `socket:[8121]`."""
-    return integer(target.partition(b"[")[2].removesuffix(b"]"))
+def _number_of(target: bytes) -> int:
+    """The inode number in `pipe:[8121]`, as the kernel writes it."""
+    return int(target[len(PIPE_PREFIX) : -1])
 
 
 def _first_and_last(fds: Sequence[Fd]) -> tuple[list[Fd], list[Fd]]:
     """Fds among which the oldest and the newest object are: the lowest and the highest number of each block."""
-    blocks: dict[int, list[tuple[int, Fd]]] = {}
+    first: dict[int, tuple[int, Fd]] = {}
+    last: dict[int, tuple[int, Fd]] = {}
     for fd in fds:
-        number = number_of(fd[1]) or 0
-        blocks.setdefault(number // _BLOCK, []).append((number, fd))
-    ordered = [sorted(blocks[block]) for block in sorted(blocks)]
-    return [block[0][1] for block in ordered[:_MOST_BLOCKS]], [block[-1][1] for block in ordered[-_MOST_BLOCKS:]]
+        number = _number_of(fd[1])
+        block = number // _BLOCK
+        if block not in first:
+            first[block] = last[block] = number, fd
+        elif number > last[block][0]:
+            last[block] = number, fd
+        elif number < first[block][0]:
+            first[block] = number, fd
+    return (
+        [first[block][1] for block in sorted(first)[:_MOST_BLOCKS]],
+        [last[block][1] for block in sorted(last)[-_MOST_BLOCKS:]],
+    )

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from opskit.collect.fds.ages import Ages
 from opskit.collect.fds.facts import Facts, Group
 from opskit.collect.fds.groups import Grouper
+from opskit.collect.given_pids import GivenPids
 from opskit.errors import NoSuchProcess, NotPermitted, NotSupported
 from opskit.jvm.mapped_files import parse_jvm_maps
 from opskit.proc.fd_scan import FdScan, FdScanner
@@ -34,7 +35,7 @@ class Collector:
     def __init__(self, host: Host, ask: Request, watch: bool = False) -> None:
         self._host, self._ask, self._watch = host, ask, watch
         self._grouper = Grouper(host)
-        self._start_ticks: int | None = None
+        self._given = GivenPids(host, (ask.pid,), "fds", shows_all=False)
         self._first_s = host.monotonic()
         self._dumped: dict[tuple[int, bytes], list[FdThread]] | None = None  # by fd and target: an fd is used again
 
@@ -60,18 +61,12 @@ class Collector:
 
     def _process(self) -> Process:
         pid, fs = self._ask.pid, self._host.fs
+        self._given.living()
         process = self._host.process(pid)
-        before, self._start_ticks = self._start_ticks, process.start_ticks
-        if before is not None and process.start_ticks != before:
-            raise NoSuchProcess(pid, "it ended while it was watched")
-        if not fs.exists(pid):
-            raise NoSuchProcess(pid)
-        whole = fs.maybe(parse_status, pid, "status")
-        leader = str(pid) if whole is None else whole.fields.get("Tgid", str(pid))
-        if leader != str(pid):
-            raise NotSupported(f"{pid} ({process.command}) is a thread of process {leader}: give {leader} instead")
-        if process.has_ended and process.start_ticks is not None:
-            raise NoSuchProcess(pid, f"it is a zombie: it has ended, and its parent {process.ppid} has not reaped it")
+        status = fs.maybe(parse_status, pid, "status")
+        whole = str(pid) if status is None else status.fields.get("Tgid", str(pid))
+        if whole != str(pid):
+            raise NotSupported(f"{pid} ({process.command}) is a thread of process {whole}: give {whole} instead")
         return process
 
     def _table(self, process: Process) -> tuple[Parts, list[Fd]]:
@@ -135,7 +130,8 @@ def _groups(parts: Parts, grouping: Grouping, ages: Ages, threads: dict[Key, tup
     """The groups, the largest first."""
     for key, members in sorted(grouping.groups.items(), key=lambda item: (-len(item[1].fds), item[0])):
         numbers = [int(fd) for fd, _ in members.fds]  # a number: fs lists no other names
-        oldest, newest = ages.span(parts, key[0], members.fds)
+        is_seen = grouping.unseen.isdisjoint(members.fds)
+        oldest, newest = ages.span(parts, key[0], members.fds) if is_seen else (None, None)
         yield Group(
             *key, len(numbers), min(numbers), max(numbers), members.example, oldest, newest, threads.get(key, ())
         )
@@ -144,7 +140,7 @@ def _groups(parts: Parts, grouping: Grouping, ages: Ages, threads: dict[Key, tup
 def _missing(grouping: Grouping, parts: Parts) -> Iterator[str]:
     if grouping.unseen:
         yield (
-            f"not looked at, since a stat may hang: {plural(grouping.unseen, 'fd')} on network file systems or detached mounts; "
+            f"not looked at, since a stat may hang: {plural(len(grouping.unseen), 'fd')} on network file systems or detached mounts; "
             "their kinds are told by their paths"
         )
     if grouping.unknown:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from opskit.errors import BadInput
 from opskit.proc.fd_kinds import DELETED, FILE, FILE_DELETED, kind_of, path_kind, place_of, unmounted_kind_of
-from opskit.proc.fd_mounts import FdMounts
 from opskit.proc.files.fd import PIPE_PREFIX
-from opskit.proc.files.mountinfo import REMOTE
 from opskit.proc.fs import optional
 from opskit.proc.kernel.syscalls import socket_protocol
 from opskit.proc.net_sockets import SOCKET_PREFIX, name_sockets
+from opskit.proc.process_mounts import ProcessMounts, is_remote
 from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
@@ -41,11 +39,11 @@ class Members(NamedTuple):
 
 
 class Grouping(NamedTuple):
-    """All groups; `unknown`: sockets of which nothing is known; `unseen`: fds whose file was not looked at, since that may hang."""
+    """All groups; `unknown`: sockets of which nothing is known; `unseen`: files that were not looked at, since that may hang."""
 
     groups: dict[Key, Members]
     unknown: int
-    unseen: int
+    unseen: frozenset[Fd]
 
 
 class Grouper:
@@ -53,16 +51,18 @@ class Grouper:
 
     def __init__(self, host: Host) -> None:
         self._host, self._fs = host, host.fs
-        self._mounts = FdMounts(host.fs)
+        self._mounts = ProcessMounts(host.fs)
         self._known: set[Key] = set()
         self._clients: dict[
             int, set[str]
         ] = {}  # a port that is listened on -> the hosts that have a group of their own
-        self._unknown = self._unseen = 0
+        self._unknown = 0
+        self._unseen: set[Fd] = set()
 
     def sort(self, parts: Parts, fds: Sequence[Fd]) -> Grouping:
         """Sort the fds of one table."""
-        self._unknown = self._unseen = 0
+        self._unknown = 0
+        self._unseen.clear()
         sockets: list[Fd] = []
         pipes: list[Fd] = []
         directories: dict[bytes, list[Fd]] = {}
@@ -92,7 +92,7 @@ class Grouper:
             _add(found, key, same)
         for key, same in self._sockets(parts, sockets):
             _add(found, key, same)
-        return Grouping(self._bounded(found), self._unknown, self._unseen)
+        return Grouping(self._bounded(found), self._unknown, frozenset(self._unseen))
 
     def _bounded(self, found: dict[Key, Members]) -> dict[Key, Members]:
         """At most 5,000 groups: the largest of the first look, and what came later while there is room; the rest by kind."""
@@ -115,7 +115,7 @@ class Grouper:
                 left -= len(kinds)
             else:
                 kinds = {path: path_kind(path, None, 1) for path in paths}
-                self._unseen += len(fds)
+                self._unseen.update(fds)
             places: dict[tuple[str, bytes], list[Fd]] = {}
             for fd in fds:
                 path = fd[1]
@@ -126,13 +126,8 @@ class Grouper:
 
     def _may_look(self, parts: Parts, fd: Fd) -> bool:
         """Whether the file is on a local file system of a live machine. A stat on another one may wait for ever."""
-        if not self._fs.is_live:
-            return False
-        try:
-            fs_type = self._mounts.type_of(parts, _text(fd[0]))
-        except (OSError, BadInput):
-            return False
-        return bool(fs_type) and not fs_type.startswith(REMOTE)
+        mount = self._mounts.of_fd(parts, _text(fd[0])) if self._fs.is_live else None
+        return mount is not None and not is_remote(mount)
 
     def _kinds(self, parts: Parts, paths: Mapping[bytes, Fd]) -> dict[bytes, str]:
         """The kinds of the paths that were looked at: all, or some of many regular files."""

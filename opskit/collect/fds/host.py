@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from opskit.collect.fds.facts import HostFacts, Near, User
+from opskit.proc.fd_scan import FdScan, FdScanner
 from opskit.proc.files.limits import is_nearly_full
 from opskit.proc.files.status import parse_status
 from opskit.proc.files.sysctl import read_sysctl
-from opskit.proc.fs import GONE, optional
+from opskit.proc.fs import optional
 from opskit.proc.namespaces import in_initial
 from opskit.proc.open_files import open_files, raise_limit
 from opskit.proc.process import command_name
@@ -32,30 +33,28 @@ def collect_host(host: Host) -> HostFacts:
     fs = host.fs
     watchers: dict[str, list[Place]] = {INOTIFY: [], EPOLL: []}
     taken: list[tuple[int, OpenFiles]] = []
-    denied: list[int] = []
-    scanned = 0
-    for pid in fs.pids():
+
+    def read(pid: int, tid: int | None, parts: tuple[object, ...]) -> tuple[list[tuple[str, Place]] | None, bool]:
+        """The watchers of a table."""
+        pairs = fs.fd_pairs(*parts)
+        return [(kind, (tid or pid, fd)) for kind, fd in watcher_fds(pairs)] or None, bool(pairs)
+
+    pids = fs.pids()
+    for pid in pids:
         files = open_files(fs, pid)
         if files is not None and files.taken:
             taken.append((pid, files))
-        try:
-            found = watcher_fds(fs, pid)
-        except (*GONE, NotADirectoryError):
-            # Nothing vanishes from a copy: there it was not copied.
-            denied += () if fs.is_live else (pid,)
-            continue
-        except OSError:
-            denied.append(pid)
-            continue
-        scanned += 1
-        for kind, fd in found:
-            watchers[kind].append((pid, fd))
+    scan: FdScan[list[tuple[str, Place]]] = FdScan()
+    FdScanner(fs, read).scan(pids, scan)
+    for table in scan.tables:
+        for kind, place in table:
+            watchers[kind].append(place)
     instances, are_exact = read_watchers(fs, INOTIFY, watchers[INOTIFY])
     epolls, are_exact_epolls = read_watchers(fs, EPOLL, watchers[EPOLL])
     is_complete = (
         are_exact
         and are_exact_epolls
-        and not denied
+        and not scan.denied
         and not hides_processes(fs)
         and in_initial(fs, "pid") is not False
         and all(one.watches is not None for one in (*instances, *epolls))
@@ -71,14 +70,14 @@ def collect_host(host: Host) -> HostFacts:
         max_watches=read_sysctl(fs, "fs", "inotify", "max_user_watches"),
         max_epoll=read_sysctl(fs, "fs", "epoll", "max_user_watches"),
         complete=is_complete,
-        missing=(*_missing(fs, scanned, denied, is_known=are_exact and are_exact_epolls),),
+        missing=(*_missing(fs, scan, is_known=are_exact and are_exact_epolls),),
     )
 
 
-def _missing(fs: ProcFS, scanned: int, denied: Sequence[int], *, is_known: bool) -> Iterable[str]:
-    yield from coverage_lines(fs, scanned, denied, 0)
-    if denied:
-        yield f"inotify and epoll of {plural(len(denied), 'process', 'processes')} are not counted"
+def _missing(fs: ProcFS, scan: FdScan[list[tuple[str, Place]]], *, is_known: bool) -> Iterable[str]:
+    yield from coverage_lines(fs, len(scan.scanned), scan.denied, 0)
+    if scan.denied:
+        yield f"inotify and epoll of {plural(len(scan.denied), 'process', 'processes')} are not counted"
     if not is_known:
         yield "inotify instances and epolls that forks share could not be told apart (kcmp): equal ones count once"
 

@@ -14,8 +14,6 @@ from opskit.collect.tcp.space import NetworkSpace, our_namespace
 from opskit.collect.tcp.threads import ConnectionThreads
 from opskit.errors import NotPermitted, NotSupported
 from opskit.proc.namespaces import namespace
-from opskit.proc.rights import how_to_be_allowed
-from opskit.proc.visibility import coverage_lines
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -27,6 +25,10 @@ if TYPE_CHECKING:
     from opskit.proc.tcp_dumps import Dump
 
 _RECENT_MS = 1000
+_RESERVED, _REST = (
+    0.1,
+    1.25,
+)  # of a watch's interval at first; of what the last look took after its window, for judging too
 _MOST_CANDIDATES = 400
 _CHOOSING_LOOKS = 3  # then those are kept that did the most
 _MANY_LISTENING, _MANY_LISTENING_S = 300, 0.5
@@ -55,16 +57,19 @@ class Collector:
         self._threads = ConnectionThreads(host, ask)
         self._spaces: dict[bytes | None, tuple[NetworkSpace, Dump]] = {}  # with the last dump
         self._begun_s = host.monotonic()
+        self._after_s = _RESERVED * ask.window_s  # what a look does after the window
 
     def look(self) -> Facts:
         """Read one window. Raises NoSuchProcess, NotPermitted where a process's fds cannot be read, NotSupported for a copy without sockets."""
-        host = self._host
+        host, begun_s = self._host, self._host.monotonic()
         ask = self._ask._replace(pids=self._given.living())
         scan = self._scan_given(ask.pids) if ask.pids else None
         spaces = self._namespaces(ask.pids)
         windows = [self._begin(name, pid, wanted(ask, scan)) for name, pid in spaces]
         if host.fs.is_live:
-            self._sample(windows)
+            self._sample(windows, self._window_end_s(begun_s))
+        sampled_s = host.monotonic()
+        if host.fs.is_live:
             for (name, _), window in zip(spaces, windows):
                 window.last = window.space.dump()
                 self._spaces[name] = window.space, window.last
@@ -74,12 +79,15 @@ class Collector:
         notes = [line for window in windows for line in window.space.missing]
         connections, closing = self._threads.add(records.connections, records.closing, notes)
         if records.unowned:
+            from opskit.proc.visibility import coverage_lines
+
             notes += coverage_lines(host.fs, len(scan.scanned), scan.denied, len(scan.vanished))
         elsewhere = () if ask.pids else self._elsewhere(scan.scanned)
         if not self._keeps_dumps:
             for space, _ in self._spaces.values():
                 space.close()
             self._spaces.clear()
+        self._after_s = _REST * (host.monotonic() - sampled_s)
         return Facts(
             ask, max(window.last.at_s for window in windows) - min(window.first.at_s for window in windows),
             connections, tuple(records.listeners), closing, tuple(ends),
@@ -93,6 +101,8 @@ class Collector:
             fs = self._host.fs
             if not fs.is_live:
                 raise NotSupported(f"{fs.path(pid, 'fd')} is not in this copy: the sockets of {pid} are unknown")
+            from opskit.proc.rights import how_to_be_allowed
+
             who = self._host.process(pid)
             remedy = how_to_be_allowed(fs, "CAP_SYS_PTRACE", "opskit", "tcp", pid, pid=pid)
             what = f"the file descriptors of {pid} ({who.command}, user {who.user or 'unknown'})"
@@ -119,11 +129,18 @@ class Collector:
         self._spaces[name] = known
         return window
 
-    def _sample(self, windows: Sequence[_Window]) -> None:
+    def _window_end_s(self, begun_s: float) -> float:
+        """When the window ends. In a watch the whole look ends where the next one is due, of those dates that leave it half an interval."""
+        window_s = self._ask.window_s
+        if not self._keeps_dumps:
+            return self._host.monotonic() + window_s
+        passed = int((begun_s - self._begun_s) / window_s + 0.5)
+        return max(self._begun_s + (passed + 1) * window_s - self._after_s, begun_s + window_s / 4)
+
+    def _sample(self, windows: Sequence[_Window], end_s: float) -> None:
         """Look at the connections until the window ends."""
         host = self._host
         next_s = listened_s = host.monotonic()
-        end_s = next_s + self._ask.window_s
         many = sum(len(window.begun.listening) for window in windows) > _MANY_LISTENING
         looks = 0
         while (now := host.monotonic()) < end_s:

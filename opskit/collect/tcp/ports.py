@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from opskit.collect.tcp.host_facts import Destination
 from opskit.proc.inet_diag import parse_destination
-from opskit.proc.tcp_sockets import LISTEN, SYN_RECV, TIME_WAIT
+from opskit.proc.tcp_sockets import ESTABLISHED, LISTEN, SYN_RECV, TIME_WAIT
 from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from opskit.proc.inet_diag import End
 
 _MOST = 20  # destinations
-_WITHOUT_PORT = (SYN_RECV, 12)  # 12: TCP_NEW_SYN_RECV
+_WITHOUT_PORT = (LISTEN, SYN_RECV, 12)  # 12: TCP_NEW_SYN_RECV
 _TIME_WAIT_MS, _YOUNG_MS = 60_000, 1000  # include/net/tcp.h, TCP_TIMEWAIT_LEN; net.ipv4.tcp_tw_reuse_delay
 
 
@@ -41,11 +41,13 @@ def port_use(ends: Iterable[End], low: int, high: int, reserved: Collection[int]
     used, taken = set(), {_bytes(port) for port in reserved if low <= port <= high}
     for end in ends:
         _, state, port, destination, _ = end
-        if not least <= port <= most or state in _WITHOUT_PORT:
+        if not least <= port <= most:
             continue
-        if state == LISTEN:
-            taken.add(port)
-            continue
+        if state != ESTABLISHED:  # most are
+            if state == LISTEN:
+                taken.add(port)
+            if state in _WITHOUT_PORT:
+                continue
         of_destination[destination][port] = end
         if state != TIME_WAIT:
             used.add(port)

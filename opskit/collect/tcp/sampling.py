@@ -18,7 +18,7 @@ MOST_SAMPLED = 200  # of more connections, those are sampled that do the most
 MOST_ACTIVE = 50
 _LOOKS_A_S = 2500
 _FEWEST_HZ, _MOST_HZ = 20, 50
-LISTENING_HZ = 5
+LISTENING_HZ = 4
 
 
 def rate_hz(connections: int) -> float:

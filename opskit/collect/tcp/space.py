@@ -7,11 +7,9 @@ from typing import TYPE_CHECKING
 
 from opskit.collect.tcp.host import HostReader
 from opskit.errors import NoSuchProcess, NotSupported
-from opskit.proc.files.net_tcp import parse_net_tcp
 from opskit.proc.fs import DENIED, ProcFS, optional
 from opskit.proc.inet_diag import INFO, SKMEMINFO, Reader
 from opskit.proc.namespaces import namespace
-from opskit.proc.rights import how_to_be_allowed
 from opskit.proc.tcp_dumps import ListedDump, MessageDump
 from opskit.proc.tcp_sockets import LISTEN
 
@@ -94,6 +92,8 @@ class NetworkSpace:
         return namespace
 
     def _advice(self) -> str:
+        from opskit.proc.rights import how_to_be_allowed
+
         return how_to_be_allowed(self._host.fs, "CAP_SYS_ADMIN", "opskit", "tcp", self._pid, pid=self._pid)
 
     def _inside(self) -> AbstractContextManager[None]:
@@ -143,6 +143,8 @@ class NetworkSpace:
         self.missing = (*self.missing, f"sock_diag is not available ({error.strerror or error}); {_UNKNOWN}")
 
     def _listed(self) -> list[Socket]:
+        from opskit.proc.files.net_tcp import parse_net_tcp
+
         fs = self._host.fs
         places = ["thread-self/net", "self/net", "1/net", "net"] if self._pid is None else [f"{self._pid}/net"]
         for place in places:

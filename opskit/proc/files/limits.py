@@ -35,14 +35,14 @@ class Rlimit(NamedTuple):
     hard: float
 
 
-def parse_limits(text: str) -> dict[str, Rlimit]:
-    """The limits by the names that setrlimit(2) has for them. Raises BadInput."""
+def parse_limits(text: str, only: str | None = None) -> dict[str, Rlimit]:
+    """The limits by the names that setrlimit(2) has for them, all or `only` this one. Raises BadInput."""
     found: dict[str, Rlimit] = {}
     for number, line in enumerate(text.splitlines(), 1):
         name = _NAMES.get(line[:_NAME_WIDTH].rstrip())
-        words = line[_NAME_WIDTH:].split()
-        if name is None:  # the heading, or a newer limit
+        if name is None or (only is not None and name != only):  # the heading, or a newer limit
             continue
+        words = line[_NAME_WIDTH:].split()
         if len(words) < 2:
             raise BadInput("limits", "not `name soft hard units`", number, line)
         found[name] = Rlimit(_amount(words[0], number, line), _amount(words[1], number, line))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from opskit.analysis.fds.growth import group_growth, is_steady, kept, total_growth
+from opskit.analysis.fds.growth import group_growth, kept, total_growth
 from opskit.analysis.fds.judge import judge
 from opskit.collect.fds.facts import Facts, Group
 from opskit.proc.files.limits import UNLIMITED, Rlimit
@@ -82,22 +82,13 @@ def test_steady_growth_comes_first_then_the_fastest():
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("counts", "steady"),
-    [
-        ([1, 2, 3, 4, 5], True),
-        ([1, 2, 3, 4], False),  # too short
-        ([1, 2, 3, 2, 5], False),  # it closes some
-        ([1, 9, 9, 9, 9], False),  # a burst
-        ([5, 5, 5, 5, 5], False),
-        ([1, 1, 2, 2, 3, 3, 4, 4, 5], True),  # slower than the looks
-        ([1] * 10 + [2] * 10 + [3] * 10 + [4] * 10 + [5], True),
-        ([1] * 30 + [9] * 10, False),
-    ],
-)
-def test_what_is_steady(counts, steady):
-    """Nothing is closed, and each quarter of the looks has more than it began with."""
-    assert is_steady([*enumerate(counts)]) is steady
+def test_growth_that_slows_down_is_not_steady():
+    """A server that gets its connections: more in each look, and fewer each time."""
+    steady = {True: [0, 8, 16, 22, 28, 34, 40], False: [0, 30, 45, 52, 55, 57, 58]}
+    for expected, counts in steady.items():
+        [growth] = group_growth(looks(*counts))
+        assert growth.is_steady is expected
+        assert [finding.code for finding in judged(looks(*counts)).findings] == ["fds-keep-growing"] * expected
 
 
 def test_a_long_watch_keeps_its_ends():

@@ -188,7 +188,12 @@ class TestListenQueues:
         """A warning about the host; a note where the command is about a process."""
         host = host_facts({"TcpExt.ListenOverflows": 2})
         assert codes(tcp_facts(host)) == [("warning", "tcp-listen-overflows")]
-        assert codes(tcp_facts(host, request=Request(pids=(4242,)))) == [("note", "tcp-listen-overflows")]
+        assert one(tcp_facts(host, listeners=[listener()])).summary.endswith(
+            "was dropped; none was full when it was read"
+        )
+        assert one(tcp_facts(host, listeners=[listener(cookie=None)])).summary.endswith("was dropped")
+        for request in (Request(pids=(4242,)), Request(uids=frozenset({0})), Request(peer=(b"1234", 32, None))):
+            assert codes(tcp_facts(host, request=request)) == [("note", "tcp-listen-overflows")]
 
     def test_overflows_in_the_past(self):
         """A note, once."""

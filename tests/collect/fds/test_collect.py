@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 from ownmounts import own_mounts
@@ -161,6 +162,49 @@ def test_a_detached_mount_is_not_looked_at(root_only, tmp_path):
             assert [group.detail for group in facts.groups if group.example.endswith("/x")] == ["/"]
         finally:
             os.kill(pid, 9)
+
+
+SILENT = """
+import os, subprocess, sys, time
+sys.path.insert(0, sys.argv[2])
+from silentfuse import SilentFuse
+there = f"{sys.argv[1]}/remote"
+os.mkdir(there)
+try: remote = SilentFuse(there)
+except OSError: print("none"); sys.exit()
+held = os.open(f"{there}/file", os.O_CREAT | os.O_RDWR)
+os.close(os.dup(held))  # it learns that there is no flush(), for which the end of this process would wait
+remote.silent.set()
+print(held); time.sleep(600)
+"""
+
+
+def test_a_file_server_that_does_not_answer_is_not_asked(root_only, spawn, tmp_path):
+    """Neither what the file is, nor when it was made: both would wait for ever."""
+    process = spawn(SILENT, tmp_path, Path(__file__).parents[2] / "support", preexec_fn=unshare_mounts)
+    if process.line == "none":
+        pytest.skip("cannot mount a FUSE file system")
+    code = f"import sys; sys.path.insert(0, {str(Path(__file__).parents[3])!r})\n" + ASKED.format(pid=process.pid)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=20, check=True)
+    assert "1 fd on network file systems or detached mounts" in done.stdout
+    assert f"file {tmp_path}/remote None None" in done.stdout.splitlines()
+
+
+ASKED = """
+from opskit.collect.fds.collect import Collector
+from opskit.collect.fds.facts import Request
+from opskit.host import Host
+facts = Collector(Host.at(None, None), Request({pid})).look()
+for group in facts.groups: print(group.kind, group.detail, group.oldest_s, group.newest_s)
+print(facts.missing)
+"""
+
+
+def unshare_mounts():
+    """In a child: a private mount namespace, which ends with it."""
+    from opskit.proc.kernel.syscalls import enter_private_mounts
+
+    enter_private_mounts()
 
 
 def test_clients_beyond_the_largest_share_a_group(monkeypatch, spawn):

@@ -6,10 +6,11 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from opskit.proc.files.limits import UNLIMITED
-from opskit.quantities import duration, listed, percent, plural, short_duration
+from opskit.quantities import duration, percent, plural, short_duration
 from opskit.records import NamedTuple
 from opskit.render.fields import COUNT, FLAG, ID, NUMBER, SHARE, TEXT, Field, list_of, record, records, sheet
 from opskit.render.report import Block, Report
+from opskit.render.views.java_stack import where_in_java
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 
 DEFAULT_TOP = 20
 _MOST_GROUPS = 3  # in the sentence about all of them
-_MOST_FRAMES = 6  # of a stack in a table's row; json has all
 _STACKS = 5  # rows of threads without -v
 
 
@@ -196,12 +196,8 @@ _WAITING: Sequence[Field[Waiting]] = (
     Field("call", TEXT, "call", attrgetter("thread.call"), rank=1),
     Field("group", TEXT, "waits on", lambda it: name_of(it.group), shrinks=16),
     Field("thread", TEXT, "thread", attrgetter("thread.name"), shrinks=12),
-    Field("stack", TEXT, "stack, innermost first", lambda it: _stack(it.thread.frames), shrinks=20),
+    Field("stack", TEXT, "in Java", lambda it: where_in_java(it.thread.frames), shrinks=20),
 )
-
-
-def _stack(frames: Sequence[str]) -> str:
-    return listed(frames, _MOST_FRAMES, " < ") if frames else ""
 
 
 def target(result: Result) -> dict[str, object]:

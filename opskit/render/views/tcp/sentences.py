@@ -10,6 +10,7 @@ from opskit.analysis.tcp.words import VERDICT_WORDS, sentence, subject
 from opskit.escape import printable
 from opskit.proc.tcp_sockets import CLOSE_WAIT, ESTABLISHED, address_text
 from opskit.quantities import agreeing, duration, listed, percent, plural, size
+from opskit.render.views.java_stack import where_in_java
 from opskit.render.views.tcp.fields import host_name
 
 if TYPE_CHECKING:
@@ -147,20 +148,8 @@ def threads(group: Group) -> Iterator[str]:
     for (call, among, frames), found in sorted(alike.items(), key=lambda item: -len(item[1]))[:_MOST_THREADS]:
         names = [f"{thread.name} (fd {thread.fd})" for thread in found]
         others = f" with {plural(among - 1, 'other fd')}" if among > 1 else ""
-        yield f"{listed(names, 2)} {agreeing(len(names), 'waits', 'wait')} in {call}{others}{_stack(frames)}"
-
-
-def _stack(frames: tuple[str, ...]) -> str:
-    """`: NioSocketImpl.read, from OrderDao.load`: the innermost method, and the one nearest to it that is not the JDK's."""
-    if not frames:
-        return ""
-    from opskit.analysis.jpmp.frames import frame_name
-    from opskit.analysis.jpmp.libraries import application_frame, method_name
-
-    names = [frame_name(frame) for frame in frames]
-    ours = application_frame(names)
-    caller = f", from {method_name(ours)}" if ours is not None and ours != names[0] else ""
-    return f": {method_name(names[0])}{caller}"
+        where = f": {where_in_java(frames)}" if frames else ""
+        yield f"{listed(names, 2)} {agreeing(len(names), 'waits', 'wait')} in {call}{others}{where}"
 
 
 def _next(group: Group) -> str | None:

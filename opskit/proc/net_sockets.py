@@ -68,8 +68,9 @@ class _Names:
     """The names that were found, and the place in them of each socket that is wanted."""
 
     def __init__(self, targets: Iterable[bytes]) -> None:
-        numbered = ((integer(target[len(SOCKET_PREFIX) : -1]), target) for target in targets)
-        self.left: dict[int | None, bytes] = {inode: target for inode, target in numbered if inode}
+        self.left: dict[int | None, bytes] = {_inode_of(target): target for target in targets}
+        self.left.pop(None, None)
+        self.left.pop(0, None)
         self.names: list[NamedSocket] = []
         self.places: dict[bytes, int] = {}
         self._known: dict[object, dict[tuple[object, ...], int]] = {}
@@ -85,6 +86,14 @@ class _Names:
             place = known[key] = len(self.names)
             self.names.append(name(*key))
         self.places[target] = place
+
+
+def _inode_of(target: bytes) -> int | None:
+    """The number in `socket:[8121]`; None: it is none."""
+    try:
+        return int(target[len(SOCKET_PREFIX) : -1])  # a number of the kernel's; a copy may have anything
+    except ValueError:
+        return None
 
 
 def name_sockets(
@@ -235,9 +244,8 @@ def _written(text: bytes) -> Iterator[_Row]:
 def _add_tcp(rows: Iterable[_Row], found: _Names) -> None:
     rows = [*rows]
     listening = {local_port for _, state, local_port, _, _, _, _ in rows if state == LISTEN}
-    left = found.left
     for family, state, local_port, port, local, peer, inode in rows:
-        if inode not in left:
+        if inode not in found.left:
             continue
         if state == LISTEN:
             found.add(inode, _listener, family, local, local_port)

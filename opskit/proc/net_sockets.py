@@ -14,19 +14,19 @@ from __future__ import annotations
 
 import re
 import struct
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from opskit.proc.files.net_tcp import packed_address
 from opskit.proc.fs import optional
 from opskit.proc.inet_diag import is_uniform, packed
-from opskit.proc.kernel.sock_diag import SockDiag
-from opskit.proc.tcp_sockets import LISTEN, STATES, host_text
+from opskit.proc.kernel.sock_diag import ALL_STATES, SockDiag
+from opskit.proc.tcp_sockets import LISTEN, STATES, TIME_WAIT, host_text
 from opskit.proc.unix_sockets import describe, parse_messages, parse_net_unix
 from opskit.quantities import hexadecimal, integer
 from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from opskit.proc.fs import ProcFS
     from opskit.proc.unix_sockets import UnixSocket
@@ -65,39 +65,37 @@ class NamedSocket(NamedTuple):
 
 
 class _Names:
-    """The names that were found, and the place in them of each socket that is wanted."""
+    """The names that were found, and the place in them of each socket that is wanted; `left`: those without a name yet, by inode."""
 
-    def __init__(self, targets: Iterable[bytes]) -> None:
-        self.left: dict[int | None, bytes] = {_inode_of(target): target for target in targets}
-        self.left.pop(None, None)
-        self.left.pop(0, None)
+    def __init__(self, targets: Sequence[bytes]) -> None:
+        self.left: dict[int | None, bytes] = {}
+        try:
+            self.left = {int(target[len(SOCKET_PREFIX) : -1]): target for target in targets}  # a number of the kernel's
+        except ValueError:  # a copy may have anything
+            self.left = {integer(target[len(SOCKET_PREFIX) : -1]): target for target in targets}
+        for none in (None, 0):
+            self.left.pop(none, None)
         self.names: list[NamedSocket] = []
         self.places: dict[bytes, int] = {}
-        self._known: dict[object, dict[tuple[object, ...], int]] = {}
+        self._known: dict[tuple[object, ...], int] = {}
 
     def add(self, inode: int | None, name: Callable[..., NamedSocket], *key: object) -> None:
         """Name a socket, if it is wanted: name(*key), called once for each key."""
         target = self.left.pop(inode, None)
-        if target is None:
-            return
-        known = self._known.setdefault(name, {})
-        place = known.get(key)
+        if target is not None:
+            self.places[target] = self.place((name, *key))
+
+    def place(self, key: tuple[Any, ...]) -> int:
+        """The place of the name that key[0] makes of the rest."""
+        place = self._known.get(key)
         if place is None:
-            place = known[key] = len(self.names)
-            self.names.append(name(*key))
-        self.places[target] = place
-
-
-def _inode_of(target: bytes) -> int | None:
-    """The number in `socket:[8121]`; None: it is none."""
-    try:
-        return int(target[len(SOCKET_PREFIX) : -1])  # a number of the kernel's; a copy may have anything
-    except ValueError:
-        return None
+            place = self._known[key] = len(self.names)
+            self.names.append(key[0](*key[1:]))
+        return place
 
 
 def name_sockets(
-    fs: ProcFS, parts: tuple[object, ...], targets: Iterable[bytes]
+    fs: ProcFS, parts: tuple[object, ...], targets: Sequence[bytes]
 ) -> tuple[list[NamedSocket], dict[bytes, int]]:
     """What is known of these sockets, each `socket:[8121]`: names, and the place in them of each target.
 
@@ -217,7 +215,7 @@ def _dumped(dump: Callable[[SockDiag], Iterable[bytes]], parse: Callable[[bytes]
 
 
 def _tcp_without_info(sockets: SockDiag) -> Iterable[bytes]:
-    return sockets.dump(asked=0)
+    return sockets.dump(ALL_STATES & ~(1 << TIME_WAIT), asked=0)  # those have no process any more
 
 
 def _messages(chunk: bytes) -> Iterable[_Row]:
@@ -244,15 +242,18 @@ def _written(text: bytes) -> Iterator[_Row]:
 def _add_tcp(rows: Iterable[_Row], found: _Names) -> None:
     rows = [*rows]
     listening = {local_port for _, state, local_port, _, _, _, _ in rows if state == LISTEN}
+    key: tuple[object, ...]
     for family, state, local_port, port, local, peer, inode in rows:
-        if inode not in found.left:
+        target = found.left.pop(inode, None)
+        if target is None:
             continue
         if state == LISTEN:
-            found.add(inode, _listener, family, local, local_port)
+            key = _listener, family, local, local_port
         elif local_port in listening:
-            found.add(inode, _inbound, family, state, peer, local_port)
+            key = _inbound, family, state, peer, local_port
         else:
-            found.add(inode, _outbound, family, state, peer, port)
+            key = _outbound, family, state, peer, port
+        found.places[target] = found.place(key)
 
 
 def _listener(family: int, host: bytes, port: bytes) -> NamedSocket:

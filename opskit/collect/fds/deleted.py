@@ -132,14 +132,9 @@ def _deleted_file(
             described[file.pid] = host.process(file.pid), owner.label if owner else None
         process, unit = described[file.pid]
         holders.append(DeletedHolder(process, file.fds, file.mapped, unit, _appending(host, file)))
+    path = seen.path.removeprefix("/") if seen.kind in (MEMFD, HUGE_PAGES) else seen.path  # memfd:NAME
     return DeletedFile(
-        seen.device,
-        seen.inode,
-        seen.path,
-        seen.allocated_bytes,
-        seen.size_bytes,
-        is_regular=True,
-        holders=tuple(holders),
+        seen.device, seen.inode, path, seen.allocated_bytes, seen.size_bytes, is_regular=True, holders=tuple(holders)
     )
 
 

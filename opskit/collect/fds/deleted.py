@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from opskit import shell
 from opskit.collect.fds.facts import DeletedFacts, DeletedFile, DeletedHolder, FileSystem, Unattached
+from opskit.collect.fds.host import OUTSIDE
 from opskit.errors import NotSupported
 from opskit.proc.cgroup.owner import owner_of
 from opskit.proc.cgroup.tree import parse_cgroup
@@ -169,6 +170,8 @@ def _left_files(host: Host, walk: TmpfsWalk, scan: _Scan) -> Iterator[Unattached
 def _missing(host: Host, scanner: FileScanner, mounts: TmpfsMounts, walk: TmpfsWalk) -> Iterator[str]:
     fs = host.fs
     yield from coverage_lines(fs, len(scanner.scanned), scanner.denied, 0)
+    if in_initial(fs, "pid") is False:
+        yield OUTSIDE
     if scanner.detached:
         yield f"not looked at: {plural(scanner.detached, 'fd')} of file systems that are mounted nowhere by now"
     if scanner.fds_left <= 0:

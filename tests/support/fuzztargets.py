@@ -80,6 +80,7 @@ from opskit.proc.files import (
     meminfo,
     mountinfo,
     net_tcp,
+    net_unix,
     pressure,
     slabinfo,
     smaps,
@@ -353,6 +354,11 @@ text_target(
     _status,
     b"Name:\tjava\nState:\tS (sleeping)\nTgid:\t4242\nPPid:\t1\nUid:\t1001\t1001\t1001\t1001\nGid:\t1001\t1001\t1001\t1001\n"
     b"Groups:\t4 27\nNSpid:\t4242\t1\nVmSize:\t6301232 kB\nThreads:\t35\nSigIgn:\t0000000000001000\nSigCgt:\t2000000181005ccf\n",
+)
+text_target(
+    "proc net unix",
+    net_unix.parse_unix_inodes,
+    b"Num RefCount\n0000000000000000: 00000002 00000000 00010000 0001 01  8121 /run/x\n",
 )
 text_target(
     "proc net tcp", net_tcp.parse_net_tcp, b"  sl\n   0: 0100007F:1F90 0700000A:18EB 01 0:0 00:0 0 1000 0 43219 1\n"

@@ -222,9 +222,9 @@ def _without_last_acks(looks: Sequence[Sample], window: Window) -> float:
         return busy
     late_s = max(0.0, sum(answered_ms) / len(answered_ms) / 1000)
     late = exchanges * late_s / window.elapsed_s
-    if late_s > _DELAYED_ACK_S[0]:  # by a timer, or at once
-        late = sum(look.unacked == 1 and look.last_data_sent_ms > look.rtt_us / 1000 for look in looks) / len(looks)
-    return max(0.0, busy - late)
+    seen = sum(look.unacked == 1 and look.last_data_sent_ms > look.rtt_us / 1000 for look in looks) / len(looks)
+    # An acknowledgement may also come by a timer, or at once.
+    return max(0.0, busy - (seen if late_s > _DELAYED_ACK_S[0] or seen < late / 2 else late))
 
 
 def acknowledged(window: Window) -> str:

@@ -158,6 +158,16 @@ def test_one_client_with_a_bad_line_among_many():
     assert codes(watched({}, LOSSY), *others) == []
 
 
+def test_clients_on_the_internet():
+    """Their lines lose some all day: 2 % is no finding, 6 % is. A server there, and a client in this network, are held to 1 %."""
+    public = bytes([9, 9, 9, 9])
+    much = {**LOSSY, "bytes_retrans": 600_000, "total_retrans": 414}
+    assert codes(watched({}, LOSSY, peer=public, inbound=True)) == []
+    assert codes(watched({}, much, peer=public, inbound=True)) == ["tcp-network-loses"]
+    assert codes(watched({}, LOSSY, peer=public)) == ["tcp-network-loses"]
+    assert codes(watched({}, LOSSY, inbound=True)) == ["tcp-network-loses"]
+
+
 def test_a_black_hole_needs_proof():
     """A single silent peer may be gone; two show the same by chance hardly ever."""
     silent = {

@@ -323,6 +323,28 @@ class TestCloseWait:
         assert "grew from 12 to 90 in 4 min 0 s, +19 a minute" in found.summary
         assert found.next == "opskit fds 4242 --ask"
 
+    def test_a_leak_to_many_peers(self):
+        """One to each: a client that never closes. With one peer that leaks, that one is named alone."""
+        many = [closing(1, inbound=False, host=f"10.0.{each // 250}.{each % 250}", port=443) for each in range(300)]
+        found = one(tcp_facts(closing=many))
+        assert found.severity == "warning"
+        assert "java (4242) has 300 connections to 300 peers that their peers closed" in found.summary
+        assert codes(tcp_facts(closing=many[:199])) == []
+        assert (
+            "60 connections to 10.9.9.9:443"
+            in one(tcp_facts(closing=[*many, closing(60, inbound=False, host="10.9.9.9", port=443)])).summary
+        )
+        working = [watched(tcp_socket(peer=f"10.1.{each // 250}.{each % 250}"), owner=SERVER) for each in range(301)]
+        assert codes(tcp_facts(closing=many, connections=working)) == []
+
+    def test_clients_that_wait_in_a_full_queue_are_gone(self):
+        """No process has them yet: the queue is the finding."""
+        waiting = listener((129, 129), local_port=8080)
+        assert codes(tcp_facts(closing=[closing(100, owner=None)], listeners=[waiting])) == [
+            ("warning", "tcp-listen-queue-full")
+        ]
+        assert len(codes(tcp_facts(closing=[closing(300, owner=None)], listeners=[waiting]))) == 2
+
     def test_a_slow_leak(self):
         """One a minute, in a watch of 20 minutes: no step between two looks shows it."""
         facts = tcp_facts(closing=[closing(20, lasting=20, inbound=False, oldest_ms=5)], at_s=1200.0)

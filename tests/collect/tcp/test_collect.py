@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 
 import pytest
 
@@ -49,8 +50,8 @@ def staged(spawn):
     return start
 
 
-def look(pid, **wanted):
-    return Collector(Host(ProcFS()), Request((pid,), WINDOW_S, **wanted)).look()
+def look(pid, window_s=WINDOW_S, **wanted):
+    return Collector(Host(ProcFS()), Request((pid,), window_s, **wanted)).look()
 
 
 SOME = """
@@ -127,7 +128,7 @@ def test_closing_and_listening_sockets(staged):
 def test_what_is_asked_for(staged):
     """A peer's address and port, a network, and a user."""
     pid = staged(SOME)
-    all_of_them = len(look(pid).connections)
+    all_of_them = len(look(pid, 0.05).connections)
     for peer, number in (
         ((b"\x7f\0\0\1", 32, 7001), 7),
         ((b"\x7f\0\0\0", 8, None), all_of_them),
@@ -135,9 +136,9 @@ def test_what_is_asked_for(staged):
         ((bytes(4), 0, None), all_of_them),
         ((bytes(16), 0, None), 0),
     ):
-        assert len(look(pid, peer=peer).connections) == number, peer
-    assert len(look(pid, uids=frozenset({0})).connections) == all_of_them
-    assert look(pid, uids=frozenset({4242})).connections == ()
+        assert len(look(pid, 0.05, peer=peer).connections) == number, peer
+    assert len(look(pid, 0.05, uids=frozenset({0})).connections) == all_of_them
+    assert look(pid, 0.05, uids=frozenset({4242})).connections == ()
 
 
 MANY = """
@@ -328,3 +329,38 @@ def test_a_copy(tmp_path):
     (process / "fd").rename(tmp_path / "gone")
     with pytest.raises(NotSupported, match="the sockets of 4242 are unknown"):
         Collector(Host(TreeFS(str(tmp_path))), Request((4242,))).look()
+
+
+def test_processes_of_several_namespaces(staged):
+    """Each namespace is read once; a record tells which one it belongs to."""
+    ours = "server = listen(7001)\nkept = pair(server)\nwait()\n"
+    pids = tuple(staged(ours) for _ in range(2))
+    facts = Collector(Host(ProcFS()), Request((*pids, os.getpid()), WINDOW_S)).look()
+    assert [each.namespace for each in facts.spaces] == [os.readlink(f"/proc/{pid}/ns/net") for pid in (*pids, "self")]
+    assert [each.source for each in facts.spaces] == ["sock_diag"] * 3
+    assert sorted((each.owner.pid, each.space) for each in facts.connections) == sorted(
+        (pid, number) for number, pid in enumerate(pids) for _ in range(2)
+    )
+    assert sorted(each.owner.pid for each in facts.listeners) == sorted(pids)
+    assert facts.missing == ()
+
+
+def test_everything_of_our_own_namespace(staged):
+    """Without a PID: every process of this namespace, and that there are others."""
+    pid = staged("wait()")
+    with socket.socket() as server, socket.socket() as client:
+        server.bind(("127.0.0.1", 0))
+        server.listen()
+        client.connect(server.getsockname())
+        facts = Collector(Host(ProcFS()), Request((), 0.1)).look()
+        assert any(each.last.inode == os.fstat(server.fileno()).st_ino for each in facts.listeners)
+        if len(facts.connections) <= 200:
+            (found,) = (each for each in facts.connections if each.last.inode == os.fstat(client.fileno()).st_ino)
+            assert (found.owner.pid, found.owner.fd, found.inbound) == (os.getpid(), client.fileno(), False)
+    assert len(facts.spaces) == 1
+    assert facts.spaces[0].namespace == os.readlink("/proc/self/ns/net")
+    others = {
+        os.readlink(f"/proc/{one}/ns/net"): number for one, number in facts.elsewhere if os.path.exists(f"/proc/{one}")
+    }
+    assert others[os.readlink(f"/proc/{pid}/ns/net")] == 1
+    assert facts.spaces[0].namespace not in others

@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import tempfile
 
+import fdfacts
 import fuzz
 import pytest
 from fuzztargets import ACTUATOR, AGENT, HOTSPOT, JAVACORE, JSON_DUMP, LOGS
 
 from opskit.analysis.distribution import Scratch
+from opskit.analysis.fds.judge import judge
 from opskit.analysis.jmap_diff.compare import compare
 from opskit.analysis.jmap_diff.names import Choice
 from opskit.analysis.jpmp import locks
@@ -21,6 +23,9 @@ from opskit.jvm.dumps.dump_to_file import JsonParser
 from opskit.jvm.dumps.histogram_reader import parse_histograms
 from opskit.jvm.launch import HIDDEN, without_secrets
 from opskit.jvm.logs.safepoints.log import SafepointLog
+from opskit.render.formats import text as as_text
+from opskit.render.report import About
+from opskit.render.views.fds import process
 
 MB = 1_000_000
 HEAD = b"num   #instances  #bytes  class name\n"
@@ -181,6 +186,17 @@ def test_histograms_of_nothing_in_common():
     found = parse_histograms(lines(10_000, tabled).decode(), "x")
     with fuzz.guarded(), pytest.raises(BadInput, match="10,000 of them name 10,000 classes"):
         compare(found, Choice())
+
+
+def test_descriptors_of_very_many_places():
+    """10,000 groups of one process are judged and shown within 2 s of CPU."""
+    groups = tuple(fdfacts.LEAK._replace(detail=f"ESTAB to 10.0.0.9:{port}", fds=1) for port in range(10_006))
+    looks = [fdfacts.facts(groups=groups[: 10_000 + each], fds=10_000 + each, at_s=each) for each in range(7)]
+    about = About("HOST", "T", "V", "opskit fds")
+    with fuzz.guarded():
+        result = judge(looks[-1], looks)
+        report = process.report(about, result, process.Shown(text=True, watching=True))
+        assert len(as_text.render(report).splitlines()) > 10_000
 
 
 def test_secrets_stay_hidden_however_many():

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -80,3 +82,39 @@ def test_other_errors_of_a_finalizer_are_still_printed():
     program = "from opskit import interrupts\nclass A:\n    def __del__(self): 1 / 0\ninterrupts.install()\nA()\n"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert "ZeroDivisionError" in done.stderr
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(
+    "words", [("fds", "-w"), ("fds", "PID", "-w"), ("fds", "--deleted", "-w"), ("tcp", "-w")], ids=" ".join
+)
+def test_a_watch_that_is_interrupted_shows_what_there_is(words, number):
+    """Descriptors and connections: whole JSON of the looks so far, or nothing before the first; no traceback."""
+    holder = subprocess.Popen(["sleep", "60"])
+    words = [str(holder.pid) if word == "PID" else word for word in words]
+    running = subprocess.Popen(
+        [sys.executable, "-m", "opskit", *words, "-i", "0.2", "-f", "json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )  # fmt: skip
+    try:
+        time.sleep(1.5)
+        running.send_signal(number)
+        out, err = running.communicate(timeout=30)
+    finally:
+        holder.kill()
+        holder.wait()
+    assert running.returncode == (130 if number == signal.SIGINT else -number)
+    assert "Traceback" not in err
+    assert not out or json.loads(out)["findings"] is not None
+
+
+def test_one_look_at_connections_that_is_interrupted():
+    """Within its window: exit code 130 at once, and nothing is left."""
+    running = subprocess.Popen(
+        [sys.executable, "-m", "opskit", "tcp", "-i", "30"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    time.sleep(1.5)
+    running.send_signal(signal.SIGINT)
+    begun = time.monotonic()
+    _, err = running.communicate(timeout=30)
+    assert (running.returncode, "Traceback" in err) == (130, False)
+    assert time.monotonic() - begun < 20

@@ -55,7 +55,8 @@ def _process(run: Run, request: Request, verbose: bool) -> int:
     from opskit.collect.fds.collect import Collector
     from opskit.render.views.fds import process as view
 
-    shown = view.Shown(run.format == "text", run.watching, verbose, run.top, request.ask)
+    on_screen = run.watching and run.format == "table" and run.out.terminal
+    shown = view.Shown(run.format == "text", run.watching, verbose, run.top, request.ask, on_screen)
     collector = Collector(run.host, request, run.watching)
     samples: list[Facts] = []
 

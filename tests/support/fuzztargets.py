@@ -7,6 +7,7 @@ import json
 import os
 import re
 import shutil
+import struct
 import sys
 import tempfile
 from pathlib import Path
@@ -57,7 +58,7 @@ from opskit.jvm.logs.safepoints.log import SafepointLog
 from opskit.jvm.perfdata import counters
 from opskit.jvm.perfdata import hsperfdata as perf
 from opskit.jvm.perfdata import stop_clock as stopclock
-from opskit.proc import compressed, fd_kinds, memory_files, net_sockets, tmpfs_mounts, user_files
+from opskit.proc import compressed, fd_kinds, memory_files, net_sockets, tmpfs_mounts, unix_sockets, user_files
 from opskit.proc import pipe_waits as pipewaits
 from opskit.proc.cgroup import limits as cgrouplimits
 from opskit.proc.cgroup import owner as place
@@ -79,6 +80,7 @@ from opskit.proc.files import (
     meminfo,
     mountinfo,
     net_tcp,
+    net_unix,
     pressure,
     slabinfo,
     smaps,
@@ -354,6 +356,11 @@ text_target(
     b"Groups:\t4 27\nNSpid:\t4242\t1\nVmSize:\t6301232 kB\nThreads:\t35\nSigIgn:\t0000000000001000\nSigCgt:\t2000000181005ccf\n",
 )
 text_target(
+    "proc net unix",
+    net_unix.parse_unix_inodes,
+    b"Num RefCount\n0000000000000000: 00000002 00000000 00010000 0001 01  8121 /run/x\n",
+)
+text_target(
     "proc net tcp", net_tcp.parse_net_tcp, b"  sl\n   0: 0100007F:1F90 0700000A:18EB 01 0:0 00:0 0 1000 0 43219 1\n"
 )
 
@@ -401,6 +408,21 @@ def _sock_diag_sockets(data):
     names = net_sockets._Names([b"socket:[81]", b"socket:[1]"])
     net_sockets._add_tcp(net_sockets._messages(data), names)
     assert len(names.names) <= 2
+
+
+UNIX_MESSAGE = (
+    (56).to_bytes(4, sys.byteorder) + bytes(12) + b"\x01\x01\x01\0" + (81).to_bytes(4, sys.byteorder) + bytes(8)
+    + struct.pack("=HH6s2x", 10, 0, b"/run/a") + struct.pack("=HHI", 8, 2, 82) + bytes(4)
+)  # fmt: skip
+
+
+@target(
+    "sock_diag unix sockets", UNIX_MESSAGE, UNIX_MESSAGE * 2, words=[struct.pack("=HH", 8, 2), struct.pack("=HH", 0, 0)]
+)
+def _unix_diag_sockets(data):
+    for each in unix_sockets.parse_messages(data):
+        assert len(each.name) <= len(data)
+        unix_sockets.describe(each.type, each.state, each.name, each.name)
 
 
 @target(

@@ -85,7 +85,7 @@ def _deleted(system: FileSystem) -> Iterator[Finding]:
         "deleted-files-held", _severity(system, held), _entity(system),
         f"{size(held)}{where} {'is' if len(system.files) == 1 else 'are'} deleted but held"
         f"{f' ({percent(share)} of it)' if share is not None and share >= _LARGE_SHARE else ''}: "
-        f"{listed([_held_by(file) for file in system.files], _MOST_NAMED, '; ')}. {advice(largest)}",
+        f"{listed([_held_by(file) for file in system.files if file.bytes != 0], _MOST_NAMED, '; ')}. {advice(largest)}",
         "blocks of files without a name (stat), /proc/PID/fd, /proc/PID/maps", fix=restart(holder),
         next=shell.command("opskit", "fds", holder.process.pid), share=share,
     )  # fmt: skip

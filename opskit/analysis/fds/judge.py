@@ -25,7 +25,11 @@ _MOST_KINDS = 3
 def judge(facts: Facts, samples: Sequence[Facts] = ()) -> Result:
     """Judge the last look. `samples`: all looks of a watch, this one included, the oldest first."""
     total, growth = total_growth(samples), tuple(group_growth(samples))
-    findings = most_severe_first([*_headroom(facts), *_leaks(facts, samples, total, growth)])
+    leading = growth[0] if growth else total
+    # In a watch the advice to watch is followed already.
+    closer = _closer(facts, leading) if len(samples) > 1 else None
+    headroom = (found._replace(next=closer or found.next) for found in _headroom(facts))
+    findings = most_severe_first([*headroom, *_leaks(facts, samples, total, growth)])
     return Result(facts, total, growth, tuple(findings))
 
 
@@ -68,11 +72,11 @@ def _severity(leading: Growth, pace: Growth) -> Severity:
     return "warning" if is_unclosed or is_soon else "note"
 
 
-def _closer(facts: Facts, leading: Growth) -> str:
+def _closer(facts: Facts, leading: Growth | None) -> str:
     """The closer look: the stacks of a JVM, the connections, or the descriptors themselves."""
     pid = facts.process.pid
     if facts.is_jvm:
         return shell.command("opskit", "fds", pid, "--ask")
-    if leading.group is not None and leading.group.kind == "tcp":
+    if leading is not None and leading.group is not None and leading.group.kind == "tcp":
         return shell.command("opskit", "tcp", pid)
     return shell.command("ls", "-l", f"/proc/{pid}/fd")

@@ -22,7 +22,7 @@ ALL_STATES = 0xFFF
 _AF_NETLINK, _SOCK_DIAG = 16, 4
 _SOL_SOCKET, _SO_RCVBUF, _SO_RCVTIMEO = _socket.SOL_SOCKET, _socket.SO_RCVBUF, _socket.SO_RCVTIMEO
 _TIMEOUT = struct.pack("@ll", 10, 0)  # the kernel answers within the call; an emulated one may not
-_TCP, _IPV4, _IPV6, _ANY_FAMILY = 6, 2, 10, 0
+_TCP, _IPV4, _IPV6, _UNIX, _ANY_FAMILY = 6, 2, 10, 1, 0
 _COMPATIBLE, _BY_FAMILY = 18, 20  # TCPDIAG_GETSOCK, SOCK_DIAG_BY_FAMILY
 _ERROR, _DONE, _OVERRUN = 2, 3, 4
 _REQUEST, _DUMP = 1, 0x300
@@ -76,6 +76,11 @@ class SockDiag:
             except OSError as error:
                 if family == _IPV4 or error.errno != errno.ENOENT:  # a kernel without IPv6
                     raise
+
+    def dump_unix(self) -> Iterator[bytes]:
+        """Chunks of messages about all unix sockets, with name and peer: struct unix_diag_msg. Raises OSError: ENOENT without unix_diag."""
+        show_name, show_peer = 1, 4
+        yield from self._dump(_BY_FAMILY, struct.pack("=BBHIII8x", _UNIX, 0, 0, ALL_STATES, 0, show_name | show_peer))
 
     def look(self, keys: list[bytes]) -> Iterator[bytes | None]:
         """A message about each socket, by its key, in their order; None: it is no longer there."""

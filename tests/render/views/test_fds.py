@@ -53,7 +53,9 @@ def test_goldens(name, format_, golden):
 @pytest.mark.parametrize("name", [*PROCESSES, *OTHERS])
 def test_the_first_screen(golden, name):
     """On 80 x 24 the verdict and the largest rows are seen without scrolling."""
-    out = table.render(made(name), 80, 24, screen=name == "watched")
+    is_live = name == "watched"
+    out = table.render(made(name, **({"on_screen": True} if is_live else {})), 80, 24, screen=is_live)
+    assert not is_live or "\nnext: opskit fds 4242 --ask\n" in out
     golden(f"fds-screen-{name}.txt", out)
     assert rows_on(out, 80) <= 24
 
@@ -90,10 +92,10 @@ def test_the_verdict_of_a_leak():
     """What is open, what most of it is, when the limit is reached, and which group grows first."""
     said = made("watched").verdict
     assert said[0] == "4242 (java): 145 of 256 file descriptors (RLIMIT_NOFILE), 111 left."
-    assert said[1].startswith("Most: tcp CLOSE_WAIT to 10.0.0.9:443 90 (62 %), file /usr/lib/jvm/21/lib 30, ")
+    assert said[1].startswith("Most: CLOSE_WAIT to 10.0.0.9:443 90 (62 %), file /usr/lib/jvm/21/lib 30, ")
     assert said[2] == (
         "In 30.0 s it grew from 67 to 145: +156 a minute, limit reached in 42.7 s; "
-        "first tcp CLOSE_WAIT to 10.0.0.9:443 grew from 12 to 90."
+        "first CLOSE_WAIT to 10.0.0.9:443 grew from 12 to 90."
     )
     assert len(made("orders").verdict) == 2
 
@@ -114,7 +116,7 @@ def test_sentences_of_growth():
     second = leading[0]._replace(group=fdfacts.GROUPS[1], first=3, last=20)
     said = growth(145, 145, 0.0, groups=(*leading, second))
     assert said == (
-        "In 30.0 s it went from 145 to 145; first tcp CLOSE_WAIT to 10.0.0.9:443 grew from 12 to 90, then 1 other group."
+        "In 30.0 s it went from 145 to 145; first CLOSE_WAIT to 10.0.0.9:443 grew from 12 to 90, then 1 other group."
     )
 
 

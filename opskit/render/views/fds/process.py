@@ -5,6 +5,7 @@ from __future__ import annotations
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
+from opskit.analysis.fds.judge import name_of
 from opskit.proc.files.limits import UNLIMITED
 from opskit.quantities import duration, percent, plural, short_duration
 from opskit.records import NamedTuple
@@ -28,13 +29,17 @@ _STACKS = 5  # rows of threads without -v
 
 
 class Shown(NamedTuple):
-    """How to show it. `text`: columns for awk; `watching`: growth; `verbose`: every group and thread; `top`: -n; `asked`: --ask."""
+    """How to show it. `text`: columns for awk; `watching`: growth; `verbose`: every group and thread; `top`: -n; `asked`: --ask.
+
+    `on_screen`: of a watch that is redrawn, where a finding is cut to a line, without its own command.
+    """
 
     text: bool = False
     watching: bool = False
     verbose: bool = False
     top: int | None = None
     asked: bool = False
+    on_screen: bool = False
 
     def first(self, most: int) -> int | None:
         """How many rows to show; None: all."""
@@ -57,11 +62,6 @@ class Waiting(NamedTuple):
 
     group: Group
     thread: FdThread
-
-
-def name_of(group: Group) -> str:
-    """`tcp CLOSE_WAIT to 10.0.0.9:443`, `file /var/log`, `eventfd`."""
-    return f"{group.kind} {group.detail}".rstrip()
 
 
 def who(facts: Facts) -> str:
@@ -212,7 +212,7 @@ def report(about: About, result: Result, shown: Shown) -> Report:
     return Report(
         about,
         [*_blocks(result, rows, shown)],
-        verdict=[*verdict(result, watching=shown.watching)],
+        verdict=[*verdict(result, watching=shown.watching), *_next(result, shown)],
         footer=[*_footer(result.facts, shown)],
         findings=result.findings,
         sheet=lambda: sheet([field for field in GROUP if field.name != "threads"], rows),
@@ -233,6 +233,12 @@ def verdict(result: Result, *, watching: bool) -> Iterator[str]:
         yield f"Most: {', '.join([first, *(f'{name_of(each)} {each.fds:,}' for each in largest[1:])])}."
     if watching and result.total is not None:
         yield _growth(result.total, result.growth, facts.at_s)
+
+
+def _next(result: Result, shown: Shown) -> Iterator[str]:
+    closer = next((each.next for each in result.findings if each.next), None)
+    if shown.on_screen and closer is not None:
+        yield f"next: {closer}"
 
 
 def _headroom(facts: Facts) -> str:

@@ -6,10 +6,10 @@ import csv
 import io
 import json
 import os
-import signal
 import socket
-import time
-from contextlib import ExitStack, contextmanager
+import subprocess
+import sys
+from contextlib import ExitStack
 
 import jsonschema
 import promtext
@@ -138,15 +138,6 @@ def test_no_connection(inprocess, spawn):
     assert "1 listening socket (--listen)" in done.out
 
 
-@contextmanager
-def stopped(pid):
-    os.kill(pid, signal.SIGSTOP)
-    try:
-        yield
-    finally:
-        os.kill(pid, signal.SIGCONT)
-
-
 def test_a_full_listen_queue(inprocess, spawn):
     """Six clients of a backlog of 4: five wait for accept(2), the sixth is dropped again and again."""
     holder = spawn(HOLD, 4, 6)
@@ -183,18 +174,17 @@ def test_a_watch(inprocess, talker):
     assert len(found(inprocess, talker.pid, "-w", "-i", "0.3", "-c", "2")["groups"]) == 2
 
 
-def test_a_watch_ends_with_its_process(opskit, spawn):
+def test_a_watch_ends_with_its_process(spawn):
     """With what it has seen."""
     talker = spawn(TALK, "127.0.0.1", 1)
-    pid = os.fork()
-    if not pid:
-        time.sleep(1.2)
-        os.kill(talker.pid, signal.SIGKILL)
-        os._exit(0)
-    done = opskit("tcp", talker.pid, "-w", "-i", "0.4", "-c", "50")
-    os.waitpid(pid, 0)
-    assert "PROCESS " in done.out
-    assert f"no process {talker.pid}" in done.err
+    words = [sys.executable, "-m", "opskit", "tcp", str(talker.pid), "-w", "-i", "0.4", "-c", "500"]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd="/") as watch:
+        assert "127.0.0.1" in watch.stdout.readline()
+        talker.kill()
+        talker.wait()
+        _, err = watch.communicate(timeout=60)
+    assert f"no process {talker.pid}" in err
+    assert watch.returncode == 0
 
 
 def test_on_a_terminal(talker):

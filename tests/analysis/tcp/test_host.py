@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tcphostfacts import (
     CLIENT,
@@ -106,6 +106,7 @@ CLOSING = st.builds(
 )
 
 
+@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(
     HOSTS,
     st.lists(LISTENERS, max_size=3),

@@ -7,6 +7,7 @@ import os
 import time
 from pathlib import Path
 
+import netlab
 import pytest
 import servers
 
@@ -23,7 +24,7 @@ LOOKS = (
     ("mem", "PID"),
     ("mem", "PID", "-w", "-c", "7", "-i", "0.4"),
     ("tcp", "PID"),
-    ("tcp", "-w", "-c", "3", "-i", "0.7"),
+    ("tcp", "PID", "-w", "-c", "3", "-i", "0.7"),
     ("fds", "PID"),
     ("fds", "PID", "-w", "-c", "7", "-i", "0.4"),
     ("fds", "PID", "--deleted"),
@@ -33,7 +34,7 @@ LOOKS = (
 @pytest.fixture(scope="module", params=["tomcat", "jetty", "kafka"])
 def server(request):
     """A server that has had its load for a while: its caches are filled, its code is compiled."""
-    with getattr(servers, request.param)("-Xmx256m") as workload:
+    with netlab.own_network() as wrapper, getattr(servers, request.param)("-Xmx256m", wrapper=wrapper) as workload:
         time.sleep(4)
         yield workload
 

@@ -1,4 +1,4 @@
-"""Healthy busy servers for the tests: real ones from Maven Central, with a load of requests from another JVM."""
+"""Healthy busy servers for the tests: real ones from Maven Central, with a load of requests from another JVM. `wrapper`: comes before java."""
 
 from __future__ import annotations
 
@@ -9,9 +9,13 @@ import socket
 import subprocess
 import tempfile
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import jvms
 import maven
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 SOURCES = jvms.SOURCE.parent / "servers"
 TOMCAT = (
@@ -25,26 +29,43 @@ KAFKA = ("org.apache.kafka:kafka_2.13:3.9.0", "org.apache.kafka:kafka-tools:3.9.
 
 
 @contextlib.contextmanager
-def tomcat(*options: str, version: int = 17):
+def tomcat(*options: str, version: int = 17, wrapper: Sequence[str] = ()):
     """Tomcat, HikariCP and H2 with 16 clients."""
-    with _loaded("Shop", TOMCAT, options, version, clients=16) as server:
+    with _loaded("Shop", TOMCAT, options, version, wrapper, clients=16) as server:
         yield server
 
 
 @contextlib.contextmanager
-def jetty(*options: str, version: int = 21):
+def jetty(*options: str, version: int = 21, wrapper: Sequence[str] = ()):
     """Jetty with virtual threads and 16 clients."""
-    with _loaded("Greeter", JETTY, options, version, clients=16) as server:
+    with _loaded("Greeter", JETTY, options, version, wrapper, clients=16) as server:
         yield server
 
 
 @contextlib.contextmanager
-def _loaded(main, artifacts, options, version, clients):
+def _loaded(main, artifacts, options, version, wrapper, clients):
     path = maven.jars(*artifacts)
-    command = [jvms.java(version), *options, "-cp", f"{maven.classes(SOURCES / f'{main}.java', path)}:{path}", main]
+    command = [
+        *wrapper,
+        jvms.java(version),
+        *options,
+        "-cp",
+        f"{maven.classes(SOURCES / f'{main}.java', path)}:{path}",
+        main,
+    ]
     with contextlib.closing(_Stopped(jvms.run(command))) as server:
         port = server.workload.lines[-1].split()[1]
-        load = [jvms.java(17), "-Xmx64m", "-cp", maven.classes(SOURCES / "Load.java"), "Load", port, str(clients), "10"]
+        load = [
+            *wrapper,
+            jvms.java(17),
+            "-Xmx64m",
+            "-cp",
+            maven.classes(SOURCES / "Load.java"),
+            "Load",
+            port,
+            str(clients),
+            "10",
+        ]
         with contextlib.closing(_Stopped(jvms.run(load))):
             yield server.workload
 
@@ -55,7 +76,9 @@ class _Stopped:
 
 
 @contextlib.contextmanager
-def kafka(*options: str, version: int = 17, binary: str | None = None, throughput: int = 2_000):
+def kafka(
+    *options: str, version: int = 17, binary: str | None = None, throughput: int = 2_000, wrapper: Sequence[str] = ()
+):
     """A Kafka broker with a producer that sends `throughput` records of 200 bytes a second."""
     path = maven.jars(*KAFKA)
     place = Path(tempfile.mkdtemp(prefix="kafka-"))
@@ -77,9 +100,10 @@ def kafka(*options: str, version: int = 17, binary: str | None = None, throughpu
             f"{place}/server.properties",
         ]
         subprocess.run(storage, check=True, capture_output=True, timeout=120)
-        command = [java[0], *options, *java[1:], "kafka.Kafka", f"{place}/server.properties"]
+        command = [*wrapper, java[0], *options, *java[1:], "kafka.Kafka", f"{place}/server.properties"]
         with contextlib.closing(_Stopped(jvms.run(command, ready=False))) as server:
             producer = [
+                *wrapper,
                 java[0],
                 "-Xmx128m",
                 *java[1:],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -251,10 +252,16 @@ def test_the_java_stack_of_a_descriptor(of, workload):
     assert all(not thread["frames"] for group in of(jvm.pid)["groups"] for thread in group["threads"])
 
 
-def test_a_name_finds_the_process(of, workload):
-    """A part of a JVM's main class."""
-    jvm = workload("sleep=1")
-    assert of("Workload")["process"]["pid"] == jvm.pid
+def test_a_name_finds_the_process(of, tmp_path):
+    """The name of its program, which no other process has."""
+    program = tmp_path / f"held-{os.getpid()}"
+    shutil.copy(shutil.which("sleep"), program)
+    process = subprocess.Popen([program, "60"])
+    try:
+        assert of(program.name)["process"]["pid"] == process.pid
+    finally:
+        process.kill()
+        process.wait()
 
 
 def test_another_users_process(as_nobody, holder):

@@ -20,12 +20,22 @@ class SilentFuse:
 
     def __init__(self, directory: str) -> None:
         self.silent = threading.Event()
+        self._directory = directory
         self._device = os.open("/dev/fuse", os.O_RDWR)
         libc = ctypes.CDLL(None, use_errno=True)
         options = f"fd={self._device},rootmode=40000,user_id=0,group_id=0".encode()
         if libc.mount(b"silent", directory.encode(), b"fuse", ctypes.c_ulong(0), options):
             raise OSError(ctypes.get_errno(), "mount -t fuse")
         threading.Thread(target=self._serve, daemon=True).start()
+
+    def deleted_file(self) -> int:
+        """The fd of a file there that has no name any more."""
+        path = f"{self._directory}/file"
+        fd = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+        # The kernel learns that there is no flush(). Otherwise the end of a process that has the file open would wait for one.
+        os.close(os.dup(fd))
+        os.unlink(path)
+        return fd
 
     def _serve(self) -> None:
         while True:

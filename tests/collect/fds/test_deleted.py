@@ -206,9 +206,7 @@ def test_what_is_not_looked_at(staged, tmp_path):
     result, pid = staged("mkdir remote away;", """
 from silentfuse import SilentFuse
 remote, away = SilentFuse(f"{sys.argv[1]}/remote"), SilentFuse(f"{sys.argv[1]}/away")
-held = [gone("remote/file", 0), gone("away/file", 0)]
-for fd in held:
-    os.close(os.dup(fd))  # it learns that there is no flush(), for which the end of this process would wait
+held = remote.deleted_file(), away.deleted_file()
 subprocess.run(["umount", "-l", f"{sys.argv[1]}/away"], check=True)
 remote.silent.set(), away.silent.set()
 answer(os.getpid())

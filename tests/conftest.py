@@ -35,9 +35,18 @@ ROOT = Path(__file__).resolve().parent.parent
 # each other's JVMs and hsperfdata files. A file that is not listed is one of those. BY_PID is a second such worker.
 ANYWHERE = (
     *("analysis/", "proc/", "render/", "jvm/dumps/", "jvm/logs/", "jvm/perfdata/", "jvm/attach/test_wire."),
-    *("jvm/test_launch.", "jvm/test_mapped_files.", "jvm/unwind/test_recorded_samples.", "collect/test_targets."),
+    *(
+        "jvm/test_launch.",
+        "jvm/test_mapped_files.",
+        "jvm/unwind/test_recorded_samples.",
+        "collect/test_targets.",
+        "collect/tcp/",
+    ),
     *("actions/test_child.", "actions/test_leftovers.", "actions/test_outfile", "commands/shared/"),
-    *(f"commands/test_{name}" for name in ("copies.", "jmap_diff", "jpmp", "limits", "safepoints", "sampling.")),
+    *(
+        f"commands/test_{name}"
+        for name in ("copies.", "jmap_diff", "jpmp", "limits", "safepoints", "sampling.", "tcp_host_staged.")
+    ),
     "test_",
 )
 GROUPS = {

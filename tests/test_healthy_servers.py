@@ -11,6 +11,7 @@ import pytest
 import servers
 
 CROWDED = {"runnable-above-cpus", "cpu-starved"}  # findings about the machine that the test runs on
+BY_OTHERS = {("memory-pressure", "note"), ("tcp-drops-counted", "note")}  # what other tests did to the machine
 LOOKS = (
     ("jmap-diff", "PID", "-c", "3", "-i", "2", "--yes"),  # on a crowded machine the pause is expected to be long
     ("jmap-diff", "PID", "--live", "-c", "3", "-i", "1", "--yes"),
@@ -46,7 +47,7 @@ def test_no_finding(inprocess, server, words):
     crowded = _stalled_s() - before > 0.4 * (time.monotonic() - begun)
     assert done.code in (0, 1), done.err
     found = json.loads(done.out)["findings"]
-    mine = [one for one in found if (one["code"], one["severity"]) != ("memory-pressure", "note")]  # by other tests
+    mine = [one for one in found if (one["code"], one["severity"]) not in BY_OTHERS]
     assert [one for one in mine if not (crowded and one["code"] in CROWDED)] == []
     assert found or done.code == 0, done.err
     assert os.path.exists(f"/proc/{server.pid}")

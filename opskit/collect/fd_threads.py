@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from opskit.errors import NotAJvm, OpskitError
-from opskit.proc.fd_waits import inner_id, waits_on
+from opskit.proc.fd_waits import FdWait, inner_id, waits_on
 from opskit.proc.thread_names import thread_name
 from opskit.records import NamedTuple
 
@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 
     from opskit.host import Host
     from opskit.jvm.dumps.thread_dump import Thread
+
+_LOOKS, _GAP_S = 4, 0.015
+_NATIVE = "Native Method"  # where HotSpot's frame of a system call is
 
 
 class FdThread(NamedTuple):
@@ -40,21 +43,36 @@ def waiting_threads(
     it. `problems` gets the reason why there is no dump.
     """
     fs, wanted = host.fs, frozenset(fds)
-    found = waits_on(fs, pid, wanted)
+    found = _seen(host, pid, wanted)
     java: Mapping[int, Thread] = {}
     still: set[tuple[int, str]] = set()
     if ask and found:
         java = _java_threads(host, pid, problems)
-        still = {(wait.tid, wait.line) for wait in waits_on(fs, pid, wanted)}
-    threads = []
+        still = {(wait.tid, wait.line) for wait in _seen(host, pid, wanted)} if java else still
+    threads: dict[tuple[int, int], FdThread] = {}
     for wait in found:
         thread = java.get(inner_id(fs, pid, wait.tid)) if java else None
         name = thread.name if thread is not None and thread.name else thread_name(fs, pid, wait.tid)
         if name is None:  # it has ended
             continue
         frames = thread.stack.frames if thread is not None and (wait.tid, wait.line) in still else ()
-        threads += [FdThread(fd, wait.tid, name, wait.call, frames, len(wait.fds)) for fd in sorted(wait.fds & wanted)]
-    return tuple(sorted(threads, key=lambda each: (each.fd, each.among, each.tid)))
+        if frames and _NATIVE not in frames[0]:  # it was elsewhere in between
+            frames = ()
+        for fd in wait.fds & wanted:
+            threads[fd, wait.tid] = FdThread(fd, wait.tid, name, wait.call, frames, len(wait.fds))
+    return tuple(sorted(threads.values(), key=lambda each: (each.fd, each.among, each.tid)))
+
+
+def _seen(host: Host, pid: int, fds: frozenset[int]) -> list[FdWait]:
+    """The threads that sleep on these fds now, or a moment later where nobody does: one that answers is not there all the time."""
+    found: dict[tuple[int, str], FdWait] = {}
+    for number in range(_LOOKS):
+        if number:
+            host.sleep(_GAP_S)
+        found.update({(wait.tid, wait.line): wait for wait in waits_on(host.fs, pid, fds)})
+        if fds <= frozenset().union(*(wait.fds for wait in found.values())):
+            break
+    return list(found.values())
 
 
 def _java_threads(host: Host, pid: int, problems: list[str] | None) -> Mapping[int, Thread]:
@@ -70,7 +88,7 @@ def _java_threads(host: Host, pid: int, problems: list[str] | None) -> Mapping[i
         return {}
     except (OpskitError, OSError) as error:
         if problems is not None:
-            problems.append(f"no thread dump of {pid}: {error}")
+            problems += [f"no thread dump of {pid}: {error}", *getattr(error, "lines", ())]
         return {}
     threads = max(dumps, key=lambda dump: len(dump.threads)).threads
     # A mounted virtual thread comes after its carrier.

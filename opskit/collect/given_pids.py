@@ -30,6 +30,8 @@ class GivenPids:
 
     def living(self) -> tuple[int, ...]:
         """Those that have not ended: a PID with another start time by now is another process. Raises NoSuchProcess when all have."""
+        if not self._host.fs.is_live:
+            return tuple(self._starts)
         now = {pid: self._host.process(pid) for pid in self._starts}
         alive = tuple(pid for pid, one in now.items() if one.start_ticks == self._starts[pid] and not one.has_ended)
         if self._starts and not alive:

@@ -10,13 +10,13 @@ from opskit.commands.shared.declare import command
 from opskit.commands.shared.options import SHOW, TOP, USERS, WINDOWED, option
 
 if TYPE_CHECKING:
+    from opskit.analysis.tcp.closing import Look
     from opskit.analysis.tcp.moments import Moment
     from opskit.analysis.tcp.result import Result
     from opskit.commands.shared.run import Run
     from opskit.render.report import Report
 
 FORMATS = ("table", "text", "json", "markdown", "csv", "prometheus")
-_WATCHED = 0.9  # of the interval: the rest is for reading owners and for judging, so that no sample is late
 
 
 @command("tcp", formats=FORMATS, options=(USERS, TOP, WINDOWED), exclusive=[("listen", "peer"), ("listen", "ask")])
@@ -28,9 +28,6 @@ _WATCHED = 0.9  # of the interval: the rest is for reading owners and for judgin
 def tcp(run: Run, targets: tuple[str, ...], peer: str | None, listen: bool, ask: bool, verbose: bool) -> int:
     """Show what makes TCP connections slow: this application, the peer's, the network, or nothing."""
     from opskit.analysis.tcp.judge import judge
-    from opskit.analysis.tcp.moments import moment_of
-    from opskit.analysis.watched import keep
-    from opskit.collect.targets import resolve_process
     from opskit.collect.tcp.collect import Collector
     from opskit.collect.tcp.facts import Request
     from opskit.render.views.tcp import report as view
@@ -42,22 +39,41 @@ def tcp(run: Run, targets: tuple[str, ...], peer: str | None, listen: bool, ask:
         network = parse_peer(peer)
     if run.window_s is not None:
         run.host.prove_moving("-i/--interval")
-    pids = tuple(dict.fromkeys(resolve_process(run.host, word, "tcp") for word in targets))
-    window_s = run.interval_s * (_WATCHED if run.watching else 1)
-    collector = Collector(run.host, Request(pids, window_s, network, ask, run.uids), watch=run.watching)
+    pids = _pids(run, targets)
+    collector = Collector(run.host, Request(pids, run.interval_s, network, ask, run.uids), watch=run.watching)
     shown = view.Shown(run.format == "text", verbose, listen, run.top, ask)
     about = {"pid": " ".join(map(str, pids)) or None, "peer": peer}
-
+    closed: list[Look] = []
     moments: list[Moment] = []
+
+    def look() -> Result:
+        facts = collector.look()
+        if run.watching:
+            from opskit.analysis.tcp.closing import closing_look
+            from opskit.analysis.watched import keep
+
+            keep(closed, closing_look(facts))
+        return judge(facts, closed)
 
     def show(result: Result) -> Report:
         report = view.report(run.about(about), result, shown)
         if run.format not in ("json", "prometheus", "csv"):
             return report
+        from opskit.analysis.tcp.moments import moment_of
+        from opskit.analysis.watched import keep
         from opskit.render.views.tcp.document import complete
 
         if run.watching:
             keep(moments, moment_of(result))
         return complete(report, result, shown, moments)
 
-    return run.show(lambda: judge(collector.look()), show, fit_height=run.top is None and not verbose)
+    return run.show(look, show, fit_height=run.top is None and not verbose)
+
+
+def _pids(run: Run, targets: tuple[str, ...]) -> tuple[int, ...]:
+    """The processes that are meant, each once."""
+    if not targets:
+        return ()
+    from opskit.collect.targets import resolve_process
+
+    return tuple(dict.fromkeys(resolve_process(run.host, word, "tcp") for word in targets))

@@ -65,9 +65,9 @@ _MEMORY_DROPS = struct.Struct("=I")
 # (family, state, ports, peer, cookie, receive queue, send queue, uid, inode, ms since data was sent, was received, and any ACK)
 Row = tuple[int, int, bytes, bytes, bytes, int, int, int, int, int, int, int]
 _ROW_HEAD, _ROW_INFO, _ROW_INFO_BYTES = "=16xBB2x4s16x16s4x8s4xIIII", "44xI4xII", 60
-# (family, state, local port, destination): a local port is taken for a peer's port, both addresses, and an interface.
-End = tuple[int, int, bytes, bytes]
-_END_HEAD = "=16xBB2x2s38s28x"
+# (family, state, local port, destination, ms until the timer): a local port is taken for a peer's port, both addresses, and an interface.
+End = tuple[int, int, bytes, bytes, int]
+_END_HEAD = "=16xBB2x2s38s8xI16x"
 _END = struct.Struct("=2s16s16sI")  # a destination
 # (receive queue, send queue, unacked, ms since data was sent, was received, rcv_ssthresh, rtt_us, snd_wnd)
 Look = tuple[int, int, int, int, int, int, int, "int | None"]
@@ -87,14 +87,14 @@ class _Layouts:
 
     def __init__(self, head: str, info: str, info_bytes: int) -> None:
         self._head, self._info, self._info_bytes = head, info, info_bytes
-        self._known: dict[int, Layout] = {}
+        self.known: dict[int, Layout] = {}
 
     def of(self, chunk: bytes, start: int) -> Layout | None:
         """The layout of a message; None: it is not whole."""
         length = _LENGTH.unpack_from(chunk, start)[0]
         if length < _HEAD_BYTES or start + length > len(chunk):
             return None
-        known = self._known.get(length)
+        known = self.known.get(length)
         if known is not None and (
             known.info is None or chunk[start + known.info - 4 : start + known.info] == known.header
         ):
@@ -106,7 +106,7 @@ class _Layouts:
             at = info[0] - start
             text = f"{self._head}{at - _HEAD_BYTES}x{self._info}{length - at - self._info_bytes}x"
             layout = Layout(struct.Struct(text), at, chunk[info[0] - 4 : info[0]])
-        self._known[length] = layout
+        self.known[length] = layout
         return layout
 
 
@@ -120,11 +120,17 @@ class Reader:
 
     def rows(self, chunk: bytes) -> Iterable[tuple[int, Row]]:
         """Each message's start and row. A message that the chunk does not hold whole ends it."""
-        return _values(self._rows, chunk, (NEVER_MS, NEVER_MS, NEVER_MS))
+        length = _uniform(self._rows, chunk)
+        if length is None:
+            return _values(self._rows, chunk, (NEVER_MS, NEVER_MS, NEVER_MS))
+        return zip(range(0, len(chunk), length), self._rows.known[length].values.iter_unpack(chunk))
 
-    def ends(self, chunk: bytes) -> Iterable[tuple[int, End]]:
-        """Each message's start, and the local port with its destination."""
-        return _values(self._ends, chunk, ())
+    def ends(self, chunk: bytes) -> Iterable[End]:
+        """The local port of each message's socket, with its destination."""
+        length = _uniform(self._ends, chunk)
+        if length is None:
+            return (end for _, end in _values(self._ends, chunk, ()))
+        return self._ends.known[length].values.iter_unpack(chunk)
 
     def look(self, message: bytes) -> Look | None:
         """What changes from look to look; None: it is not whole, or has no struct tcp_info."""
@@ -142,17 +148,10 @@ class Reader:
         return (socket.recv_queue, socket.send_queue, info.unacked, *ages, info.rcv_ssthresh, info.rtt_us, info.snd_wnd)
 
 
-def _values(layouts: _Layouts, chunk: bytes, unknown: tuple[int, ...]) -> Iterable[tuple[int, Any]]:
+def _values(layouts: _Layouts, chunk: bytes, unknown: tuple[int, ...]) -> list[tuple[int, Any]]:
     """Each message's start and values; `unknown` stands for those of struct tcp_info."""
-    size = len(chunk)
-    layout = layouts.of(chunk, 0) if size >= _HEAD_BYTES else None
-    if layout is None:
-        return ()
-    length = _LENGTH.unpack_from(chunk, 0)[0]
-    if layout.info is not None and not size % length and is_uniform(chunk, length, layout.info):
-        return zip(range(0, size, length), layout.values.iter_unpack(chunk))
     found: list[tuple[int, tuple[Any, ...]]] = []
-    start = 0
+    start, size = 0, len(chunk)
     while start + _HEAD_BYTES <= size:
         layout = layouts.of(chunk, start)
         if layout is None:
@@ -161,6 +160,15 @@ def _values(layouts: _Layouts, chunk: bytes, unknown: tuple[int, ...]) -> Iterab
         found.append((start, values if layout.info is not None else values + unknown))
         start += _LENGTH.unpack_from(chunk, start)[0] + 3 & ~3
     return found
+
+
+def _uniform(layouts: _Layouts, chunk: bytes) -> int | None:
+    """The length of every message of a chunk, where all have struct tcp_info in the same place; None: they differ."""
+    layout = layouts.of(chunk, 0) if len(chunk) >= _HEAD_BYTES else None
+    if layout is None or layout.info is None:
+        return None
+    length: int = _LENGTH.unpack_from(chunk, 0)[0]
+    return length if not len(chunk) % length and is_uniform(chunk, length, layout.info) else None
 
 
 def is_uniform(chunk: bytes, length: int, info: int) -> bool:
@@ -214,13 +222,13 @@ def as_end(socket: Socket) -> End:
     """The local port and the destination of a record."""
     local, peer = (_unpacked(socket.family, address) for address in (socket.local, socket.peer))
     destination = _END.pack(socket.peer_port.to_bytes(2, "big"), local, peer, socket.interface)
-    return socket.family, socket.state, socket.local_port.to_bytes(2, "big"), destination
+    return socket.family, socket.state, socket.local_port.to_bytes(2, "big"), destination, socket.expires_ms
 
 
-def parse_destination(family: int, destination: bytes) -> tuple[bytes, bytes, int]:
-    """The local address, the peer's, and its port; IPv4-mapped addresses as IPv4."""
-    port, local, peer, _ = _END.unpack(destination)
-    return packed(family, local), packed(family, peer), int.from_bytes(port, "big")
+def parse_destination(family: int, destination: bytes) -> tuple[bytes, bytes, int, int]:
+    """The local address, the peer's, its port, and the interface; IPv4-mapped addresses as IPv4."""
+    port, local, peer, interface = _END.unpack(destination)
+    return packed(family, local), packed(family, peer), int.from_bytes(port, "big"), interface
 
 
 def parse_socket(chunk: bytes, start: int = 0) -> Socket:

@@ -74,6 +74,8 @@ class LocalFileSystems:
         if is_below(mount.mount_point, self._slow(pid or "self")):
             return None
         path = optional(path_of, self._fs, pid, mount.mount_point)
+        if path is not None and mount.mount_point == "/":
+            path += "/."  # PROC/PID/root is a link, and a link at the end is not followed
         place = optional(self._fs.file_id_at, path) if path is not None else None
         # Another mount may be on top of it.
         if place is None or (place.device != device and mount.fs_type not in _MANY_DEVICES):

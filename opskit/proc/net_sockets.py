@@ -1,9 +1,7 @@
 """What the sockets of a process are: protocol, state and peer, from the tables of its network namespace.
 
-TCP's by sock_diag(7) where it is our own namespace; the others, and TCP's of another one, from /proc/PID/net (net/*/proc.c):
+TCP's and unix sockets by sock_diag(7) where it is our own namespace; the others, and those of another one, from /proc/PID/net (net/*/proc.c):
 
-unix:     Num RefCount Protocol Flags Type St Inode Path
-0000000000000000: 00000003 00000000 00000000 0001 03 43219 /run/systemd/journal/stdout
 netlink:  sk Eth Pid Groups Rmem Wmem Dump Locks Drops Inode
 0000000000000000 0   4242  00000111 0        0        0    2        0        43220
 packet:   sk RefCnt Type Proto Iface R Rmem User Inode
@@ -16,32 +14,30 @@ from __future__ import annotations
 
 import re
 import struct
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from opskit.proc.files.net_tcp import packed_address
 from opskit.proc.fs import optional
 from opskit.proc.inet_diag import is_uniform, packed
-from opskit.proc.tcp_sockets import LISTEN, STATES, host_text
+from opskit.proc.kernel.sock_diag import ALL_STATES, SockDiag
+from opskit.proc.tcp_sockets import LISTEN, STATES, TIME_WAIT, host_text
+from opskit.proc.unix_sockets import describe, parse_messages, parse_net_unix
 from opskit.quantities import hexadecimal, integer
 from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from opskit.proc.fs import ProcFS
+    from opskit.proc.unix_sockets import UnixSocket
 
+T = TypeVar("T")
 SOCKET_PREFIX = b"socket:["
 _INET = re.compile(
     rb"^ *[0-9]+: ([0-9A-F]{8,32}):([0-9A-F]{4}) ([0-9A-F]{8,32}):([0-9A-F]{4}) ([0-9A-F]{2})"
     rb" [^ \n]+ [^ \n]+ [^ \n]+ +[0-9]+ +[0-9]+ ([0-9]+)",
     re.MULTILINE,
 )
-_UNIX = re.compile(
-    rb"^[0-9a-fA-F]+: [0-9A-F]+ [0-9A-F]+ ([0-9A-F]+) ([0-9A-F]+) ([0-9A-F]+) +([0-9]+)(?: ([^\n]*))?$", re.MULTILINE
-)
-_UNIX_TYPES = {b"0001": "stream", b"0002": "datagram", b"0005": "seqpacket"}
-_UNIX_LISTENS, _UNIX_UNCONNECTED = 0x10000, b"01"
-_AUTOBOUND = re.compile(rb"@[0-9a-f]{5}")  # unix(7), "Autobind feature"
 _NETLINK = {
     b"0": "route", b"4": "sock_diag", b"6": "xfrm", b"7": "selinux", b"9": "audit", b"10": "fib_lookup", b"11": "connector",
     b"12": "netfilter", b"15": "kobject_uevent", b"16": "generic", b"18": "scsi_transport", b"20": "rdma", b"21": "crypto",
@@ -69,30 +65,37 @@ class NamedSocket(NamedTuple):
 
 
 class _Names:
-    """The names that were found, and the place in them of each socket that is wanted."""
+    """The names that were found, and the place in them of each socket that is wanted; `left`: those without a name yet, by inode."""
 
-    def __init__(self, targets: Iterable[bytes]) -> None:
-        numbered = ((integer(target[len(SOCKET_PREFIX) : -1]), target) for target in targets)
-        self.left: dict[int | None, bytes] = {inode: target for inode, target in numbered if inode}
+    def __init__(self, targets: Sequence[bytes]) -> None:
+        self.left: dict[int | None, bytes] = {}
+        try:
+            self.left = {int(target[len(SOCKET_PREFIX) : -1]): target for target in targets}  # a number of the kernel's
+        except ValueError:  # a copy may have anything
+            self.left = {integer(target[len(SOCKET_PREFIX) : -1]): target for target in targets}
+        for none in (None, 0):
+            self.left.pop(none, None)
         self.names: list[NamedSocket] = []
         self.places: dict[bytes, int] = {}
-        self._known: dict[object, dict[tuple[object, ...], int]] = {}
+        self._known: dict[tuple[object, ...], int] = {}
 
     def add(self, inode: int | None, name: Callable[..., NamedSocket], *key: object) -> None:
         """Name a socket, if it is wanted: name(*key), called once for each key."""
         target = self.left.pop(inode, None)
-        if target is None:
-            return
-        known = self._known.setdefault(name, {})
-        place = known.get(key)
+        if target is not None:
+            self.places[target] = self.place((name, *key))
+
+    def place(self, key: tuple[Any, ...]) -> int:
+        """The place of the name that key[0] makes of the rest."""
+        place = self._known.get(key)
         if place is None:
-            place = known[key] = len(self.names)
-            self.names.append(name(*key))
-        self.places[target] = place
+            place = self._known[key] = len(self.names)
+            self.names.append(key[0](*key[1:]))
+        return place
 
 
 def name_sockets(
-    fs: ProcFS, parts: tuple[object, ...], targets: Iterable[bytes]
+    fs: ProcFS, parts: tuple[object, ...], targets: Sequence[bytes]
 ) -> tuple[list[NamedSocket], dict[bytes, int]]:
     """What is known of these sockets, each `socket:[8121]`: names, and the place in them of each target.
 
@@ -100,11 +103,15 @@ def name_sockets(
     (PID, "task", TID). TCP's are read last: a look at them walks a table that all network namespaces share.
     """
     found = _Names(targets)
+    is_ours = bool(found.left) and _is_ours(fs, parts)
+    if found.left:
+        sockets = _dumped(SockDiag.dump_unix, parse_messages) if is_ours else None
+        _add_unix(parse_net_unix(_read(fs, parts, ("unix",))) if sockets is None else sockets, found)
     for names, add in _FILES:
         if found.left:
             add(_read(fs, parts, names), found)
     if found.left:
-        rows = _dumped() if _is_ours(fs, parts) else None
+        rows = _dumped(_tcp_without_info, _messages) if is_ours else None
         _add_tcp(_written(_read(fs, parts, ("tcp", "tcp6"))) if rows is None else rows, found)
     return found.names, found.places
 
@@ -120,17 +127,15 @@ def _is_ours(fs: ProcFS, parts: tuple[object, ...]) -> bool:
     return theirs is not None and theirs == ours
 
 
-def _add_unix(text: bytes, found: _Names) -> None:
-    for flags, type_, state, inode, path in _UNIX.findall(text):
-        found.add(integer(inode), _unix, flags, type_, state, path)
+def _add_unix(sockets: Iterable[UnixSocket], found: _Names) -> None:
+    sockets = [*sockets]
+    names = {each.inode: each.name for each in sockets if each.name}
+    for inode, type_, state, name, peer in sockets:
+        found.add(inode, _unix, type_, state, name, names.get(peer, b""))
 
 
-def _unix(flags: bytes, type_: bytes, state: bytes, path: bytes) -> NamedSocket:
-    shown = "with a name of the kernel's" if _AUTOBOUND.fullmatch(path) else path.decode("utf-8", "surrogateescape")
-    listens = (hexadecimal(flags) or 0) & _UNIX_LISTENS
-    how = "listening" if listens else "unconnected" if state == _UNIX_UNCONNECTED and not path else ""
-    words = (_UNIX_TYPES.get(type_, ""), how, shown)
-    return NamedSocket("unix", " ".join(word for word in words if word))
+def _unix(type_: int, state: int, name: bytes, peer: bytes) -> NamedSocket:
+    return NamedSocket("unix", describe(type_, state, name, peer))
 
 
 def _add_netlink(text: bytes, found: _Names) -> None:
@@ -188,7 +193,6 @@ def _raw(peer: bytes) -> NamedSocket:
 
 
 _FILES: tuple[tuple[tuple[str, ...], Callable[[bytes, _Names], None]], ...] = (
-    (("unix",), _add_unix),
     (("netlink",), _add_netlink),
     (("packet",), _add_packet),
     (("udp", "udp6", "udplite", "udplite6"), _add_udp),
@@ -196,23 +200,22 @@ _FILES: tuple[tuple[tuple[str, ...], Callable[[bytes, _Names], None]], ...] = (
 )
 
 
-def _dumped() -> list[_Row] | None:
-    """TCP's sockets of our network namespace; None where the kernel does not tell them."""
-    from opskit.proc.kernel.sock_diag import SockDiag
-
-    rows: list[_Row] = []
+def _dumped(dump: Callable[[SockDiag], Iterable[bytes]], parse: Callable[[bytes], Iterable[T]]) -> list[T] | None:
+    """The sockets of our network namespace in a dump; None where the kernel does not tell them."""
     try:
         sockets = SockDiag()
     except OSError:
         return None
     try:
-        for chunk in sockets.dump(asked=0):
-            rows += _messages(chunk)
+        return [each for chunk in dump(sockets) for each in parse(chunk)]
     except OSError:
         return None
     finally:
         sockets.close()
-    return rows
+
+
+def _tcp_without_info(sockets: SockDiag) -> Iterable[bytes]:
+    return sockets.dump(ALL_STATES & ~(1 << TIME_WAIT), asked=0)  # those have no process any more
 
 
 def _messages(chunk: bytes) -> Iterable[_Row]:
@@ -239,16 +242,18 @@ def _written(text: bytes) -> Iterator[_Row]:
 def _add_tcp(rows: Iterable[_Row], found: _Names) -> None:
     rows = [*rows]
     listening = {local_port for _, state, local_port, _, _, _, _ in rows if state == LISTEN}
-    left = found.left
+    key: tuple[object, ...]
     for family, state, local_port, port, local, peer, inode in rows:
-        if inode not in left:
+        target = found.left.pop(inode, None)
+        if target is None:
             continue
         if state == LISTEN:
-            found.add(inode, _listener, family, local, local_port)
+            key = _listener, family, local, local_port
         elif local_port in listening:
-            found.add(inode, _inbound, family, state, peer, local_port)
+            key = _inbound, family, state, peer, local_port
         else:
-            found.add(inode, _outbound, family, state, peer, port)
+            key = _outbound, family, state, peer, port
+        found.places[target] = found.place(key)
 
 
 def _listener(family: int, host: bytes, port: bytes) -> NamedSocket:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from opskit.proc.inet_diag import as_end, as_row, key_of, parse_socket
@@ -35,26 +36,24 @@ class Dump(ABC):
         """Each socket's start in a chunk, and its row."""
 
     @abstractmethod
-    def _ends(self, chunk: Any) -> Iterable[tuple[int, End]]:
-        """Each socket's start in a chunk, and its end."""
+    def _ends(self, chunk: Any) -> Iterable[End]:
+        """The ends of the sockets in a chunk."""
 
     @abstractmethod
     def place(self, chunk: tuple[float, Any], start: int) -> Place:
         """The place of a row."""
 
+    def chunks(self) -> Iterator[tuple[tuple[float, Any], Iterable[tuple[int, Row]]]]:
+        """Each chunk with its rows and their starts, for place(). A loop over these takes half the time of one over all rows."""
+        return ((chunk, self._rows(chunk[1])) for chunk in self._chunks)
+
     def __iter__(self) -> Iterator[tuple[tuple[float, Any], int, Row]]:
         """Each row, and the arguments of place()."""
-        for chunk in self._chunks:
-            for start, row in self._rows(chunk[1]):
-                yield chunk, start, row
+        return ((chunk, start, row) for chunk, rows in self.chunks() for start, row in rows)
 
     def ends(self) -> Iterator[End]:
         """Each socket's state, local port and destination."""
-        return (end for _, chunk in self._chunks for _, end in self._ends(chunk))
-
-    def sockets(self) -> Iterator[Socket]:
-        """Every record."""
-        return (self.place(chunk, start).socket() for chunk, start, _ in self)
+        return chain.from_iterable(self._ends(chunk) for _, chunk in self._chunks)
 
     def find(self, cookies: Collection[bytes]) -> dict[bytes, Place]:
         """Where these sockets are."""
@@ -71,7 +70,7 @@ class MessageDump(Dump):
     def _rows(self, chunk: bytes) -> Iterable[tuple[int, Row]]:
         return self._reader.rows(chunk)
 
-    def _ends(self, chunk: bytes) -> Iterable[tuple[int, End]]:
+    def _ends(self, chunk: bytes) -> Iterable[End]:
         return self._reader.ends(chunk)
 
     def place(self, chunk: tuple[float, bytes], start: int) -> Place:
@@ -89,8 +88,8 @@ class ListedDump(Dump):
     def _rows(self, chunk: Sequence[Socket]) -> Iterable[tuple[int, Row]]:
         return enumerate(map(as_row, chunk))
 
-    def _ends(self, chunk: Sequence[Socket]) -> Iterable[tuple[int, End]]:
-        return enumerate(map(as_end, chunk))
+    def _ends(self, chunk: Sequence[Socket]) -> Iterable[End]:
+        return map(as_end, chunk)
 
     def place(self, chunk: tuple[float, Sequence[Socket]], start: int) -> Place:
         """The place of a row."""

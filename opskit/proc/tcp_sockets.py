@@ -100,6 +100,11 @@ class Socket(NamedTuple):
     memory: SocketMemory | None = None
 
 
+def backlog(listening: Socket) -> int | None:
+    """How many connections may wait for accept(2); None: /proc/net/tcp does not show it."""
+    return None if listening.cookie is None else listening.send_queue
+
+
 def host_text(packed: bytes) -> str:
     """`10.0.0.7`, `[2001:db8::7]`."""
     if len(packed) == 4:

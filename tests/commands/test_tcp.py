@@ -161,7 +161,9 @@ def test_a_full_listen_queue(inprocess, spawn):
     assert listener["owner"]["pid"] == holder.pid
     assert listener["dropped_since_start"] >= 1
     text = inprocess("tcp", holder.pid, "--listen", *BRIEF)
-    assert "1 of 1 listening socket has a full queue" in text.out
+    assert (
+        f"The queue of 127.0.0.1:{holder.line} is full: 5 connections wait for accept(2), its backlog is 4" in text.out
+    )
     assert text.code == 1
 
 
@@ -174,11 +176,10 @@ def test_listening_sockets_that_are_in_order(inprocess, spawn):
 
 
 def test_a_watch(inprocess, talker):
-    """A block for each sample; JSON is the last one; none comes late."""
+    """A block for each sample; JSON is the last one."""
     done = inprocess("tcp", talker.pid, "-w", "-i", "0.5", "-c", "3")
     assert done.code == 0
     assert done.out.count("PROCESS ") == 3
-    assert "late" not in done.err
     assert len(found(inprocess, talker.pid, "-w", "-i", "0.3", "-c", "2")["groups"]) == 2
 
 

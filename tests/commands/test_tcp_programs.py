@@ -6,83 +6,80 @@ import json
 import re
 import sys
 import time
+from pathlib import Path
+from typing import NamedTuple
 
 import jvms
 import maven
 import netlab
 import pytest
 from netcases import ANSWERS, READS, REQUESTS, VETH, WRITES, Case, group_of, look, staged, symmetric
-from netline import ADDRESSES
 
 from opskit.analysis.tcp import result as verdicts
 
 SOCKETS = jvms.SOURCE.parent / "Sockets.java"
-HERE, THERE = (pair[0] for pair in ADDRESSES)
 
 
-@pytest.fixture
-def java():
-    """Start tests/java/Sockets.java with these modes at a side of a line; all are killed at the end."""
+class Jvms(NamedTuple):
+    """A client that asks a server on three connections over a line of 10 ms, and a writer with a reader that does not keep up."""
+
+    line: netlab.Line
+    client: jvms.Workload
+    server: jvms.Workload
+    reader: jvms.Workload
+
+
+@pytest.fixture(scope="module", params=[11, 25])
+def running(request):
+    """Programs of tests/java/Sockets.java."""
     started = []
 
-    def start(line, side, *modes, version=17):
-        command = [jvms.java(version), "-Xmx64m", "-cp", maven.classes(SOCKETS, release=11), "Sockets", *modes]
-        started.append(jvms.run([*netlab.entering(line.spaces[side]), *command]))
+    def start(line, side, *modes):
+        java = [jvms.java(request.param), "-Xmx64m", "-cp", maven.classes(SOCKETS, release=11), "Sockets", *modes]
+        started.append(jvms.run([*netlab.entering(line.spaces[side]), *java]))
         return started[-1]
 
-    yield start
-    for each in started:
-        each.stop()
+    try:
+        with netlab.line(**symmetric(5)) as line:
+            there = line.addresses[1][0]
+            server, reader = start(line, 1, "serve=7000,40"), start(line, 1, "read=7001,2500,50")
+            client = start(line, 0, f"ask={there},7000,10,3", f"write={there},7001")
+            time.sleep(1.5)
+            yield Jvms(line, client, server, reader)
+    finally:
+        for each in started:
+            each.stop()
 
 
-@pytest.fixture(params=[11, 25])
-def requests(request, java):
-    """A JVM that asks another JVM on three connections, over a line of 10 ms: (line, client, server)."""
-    with netlab.line(**symmetric(5)) as line:
-        server = java(line, 1, "serve=7000,40", version=request.param)
-        client = java(line, 0, f"ask={THERE},7000,10,3", version=request.param)
-        time.sleep(1)
-        yield line, client, server
+def test_nothing_is_sent_to_a_jvm_unasked(running):
+    """Without --ask no thread dump is taken: threads have no Java stack, and no attach listener was started."""
+    result = look(running.client.pid, window_s=0.3)
+    assert [thread for thread in threads_of(result) if thread.frames] == []
+    tasks = Path(f"/proc/{running.client.pid}/task")
+    assert "Attach Listener" not in {(task / "comm").read_text().strip() for task in tasks.iterdir()}
 
 
-def test_jvms_that_talk(inprocess, requests):
-    """The client waits for the server's application; with --ask its threads and their Java stacks own the connections."""
-    _, client, server = requests
-    result = look(client.pid, server.pid, ask=True)
-    asks, serves = group_of(result, client.pid), group_of(result, server.pid)
+def test_jvms_that_talk(inprocess, running):
+    """With --ask the threads and Java stacks of a JVM own its connections; its client waits, and its slow reader is found."""
+    result = look(running.client.pid, running.server.pid, running.reader.pid, ask=True)
+    (asks,) = (one for one in result.groups if running.client.pid in one.pids and one.port == 7000)
+    serves, reads = group_of(result, running.server.pid), group_of(result, running.reader.pid)
     assert (asks.verdict, serves.verdict) == (verdicts.REQUESTS, verdicts.REQUESTS)
     assert tuple(asks.shares) == pytest.approx((40 / 60, 10 / 60, 10 / 60), abs=0.08)
-    owners = {thread.name: thread for judged in asks.judged for thread in judged.connection.threads}
-    waiting = {name for name in owners if re.fullmatch(r"asker-\d", name)}
-    assert waiting, owners
-    assert any("Sockets.question" in frame for name in waiting for frame in owners[name].frames)
-    done = inprocess("tcp", client.pid, "-i", "1", "-f", "text")
-    assert f"-> {THERE}:7000 (3 connections): " in done.out, done.out
-
-
-def test_nothing_is_sent_to_a_jvm_unasked(requests):
-    """Without --ask no thread dump is taken: threads have no Java stack."""
-    _, client, _ = requests
-    result = look(client.pid, window_s=0.5)
-    threads = [thread for judged in group_of(result, client.pid).judged for thread in judged.connection.threads]
-    assert [thread for thread in threads if thread.frames] == []
-    assert "Attach Listener" not in {
-        (jvms.Path(f"/proc/{client.pid}/task/{tid}/comm")).read_text().strip()
-        for tid in jvms.os.listdir(f"/proc/{client.pid}/task")
-    }
-
-
-def test_jvm_that_does_not_read(java):
-    """A slow consumer is found with its thread and where it sleeps instead of reading."""
-    with netlab.line(**VETH) as line:
-        consumer = java(line, 1, "read=7000,2500,50")
-        java(line, 0, f"write={THERE},7000")
-        time.sleep(1)
-        result = look(consumer.pid, ask=True)
-    group = group_of(result, consumer.pid)
-    assert group.verdict == verdicts.READER_HERE
+    frames = {thread.name: " ".join(thread.frames) for thread in threads_of(result)}
+    askers = [name for name in frames if re.fullmatch(r"asker-\d", name)]
+    assert askers, frames
+    assert any("Sockets.question" in frames[name] for name in askers)
+    assert reads.verdict == verdicts.READER_HERE
     (found,) = (one for one in result.findings if one.severity != "note")
-    assert found.entity.kind in ("socket", "process")
+    assert (found.code, found.entity.inside.id) == ("tcp-application-does-not-read", running.reader.pid)
+    said = inprocess("tcp", running.client.pid, "-i", "0.7", "-f", "text").out
+    assert f"-> {running.line.addresses[1][0]}:7000 (3 connections): the peer's application takes " in said
+
+
+def threads_of(result):
+    """The threads of all connections."""
+    return [thread for group in result.groups for judged in group.judged for thread in judged.connection.threads]
 
 
 def test_more_than_200_connections():
@@ -103,12 +100,12 @@ def test_more_than_200_connections():
     assert len(sampled) == 50
 
 
-def test_namespace_of_its_own(opskit):
+def test_namespace_of_its_own(inprocess):
     """Without a PID the connections of our own network namespace are read; those of others are pointed to."""
     with staged(Case(symmetric(5), {**REQUESTS, "name": "orders"}, ANSWERS, set(), set())) as ends:
         time.sleep(0.5)
         inside = ends.line.run(0, sys.executable, "-m", "opskit", "tcp", "-i", "1", "-f", "json", cwd="/")
-        outside = json.loads(opskit("tcp", "-i", "0.3", "-f", "json").out)
+        outside = json.loads(inprocess("tcp", "-i", "0.3", "-f", "json").out)
     (group,) = json.loads(inside.stdout)["groups"]
     assert (group["command"], group["verdict"]) == ("orders", verdicts.REQUESTS)
     assert "orders" not in {group["command"] for group in outside["groups"]}
@@ -120,7 +117,7 @@ def test_watch(inprocess):
     with staged(Case(symmetric(5), {**REQUESTS, "name": "orders"}, ANSWERS, set(), set())) as ends:
         done = inprocess("tcp", ends.here.pid, "-w", "-c", "3", "-i", "0.7", "-f", "text")
     assert done.code == 0, done.err
-    assert len(re.findall(r"orders -> \S+:7000: ", done.out)) == 3, done.out
+    assert len(re.findall(r"(?m)^orders -> \S+:7000 \(1 connection\): ", done.out)) == 3, done.out
 
 
 def test_another_user(as_nobody):

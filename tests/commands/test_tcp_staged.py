@@ -16,7 +16,7 @@ from opskit.analysis.tcp import result as verdicts
 def seen():
     """All quiet cases, looked at in one window: their ends, the result, and totals of before and after by case."""
     with contextlib.ExitStack() as stack:
-        ends = {name: stack.enter_context(staged(case)) for name, case in CASES.items()}
+        ends = {name: stack.enter_context(staged(case, port)) for port, (name, case) in enumerate(CASES.items(), PORT)}
         time.sleep(1.5)
         before = {name: each.totals() for name, each in ends.items()}
         result = look(*(program.pid for each in ends.values() for program in (each.here, each.there)))
@@ -32,7 +32,7 @@ def test_verdict_at_both_ends(seen, name):
     assert here.verdict in CASES[name].here_says, here
     assert there.verdict in CASES[name].there_says, there
     assert (here.inbound, there.inbound) == (False, True)
-    assert here.port == there.port == PORT
+    assert here.port == there.port
 
 
 @pytest.mark.parametrize("name", ["requests", "requests, IPv6", "slow client program"])
@@ -41,9 +41,9 @@ def test_shares_of_requests(seen, name):
     ends, result, totals = seen
     truth = netlab.shares(*totals[name])
     asks, serves = (group_of(result, program.pid).shares for program in (ends[name].here, ends[name].there))
-    assert (asks.peer, asks.network, asks.here) == pytest.approx(truth, abs=0.05)
-    assert (serves.here, serves.network, serves.peer) == pytest.approx(truth, abs=0.05)
-    assert sum(asks) == sum(serves) == pytest.approx(1)
+    assert (asks.peer, asks.network, asks.here) == pytest.approx(tuple(truth), abs=0.05)
+    assert (serves.here, serves.network, serves.peer) == pytest.approx(tuple(truth), abs=0.05)
+    assert (sum(asks), sum(serves)) == pytest.approx((1, 1))
 
 
 def test_rates(seen):
@@ -63,7 +63,7 @@ def test_only_harm_is_a_finding(seen):
     """A slow line, a slow server and a paced writer are no warning. A program that has stopped reading is one."""
     _, result, _ = seen
     harmful = {one.code for one in result.findings if one.severity != "note"}
-    assert harmful == {"tcp-not-read", "tcp-black-hole"}
+    assert harmful == {"tcp-application-does-not-read", "tcp-mtu-black-hole"}
 
 
 def test_clean_line_at_full_speed():
@@ -71,33 +71,30 @@ def test_clean_line_at_full_speed():
     with staged(Case(VETH, WRITES, READS, FULL_SPEED, RECEIVES)) as ends:
         time.sleep(0.5)
         result = look(ends.here.pid, ends.there.pid)
-    assert group_of(result, ends.here.pid).verdict in FULL_SPEED
+    # Where the kernel takes the data as fast as the program gives it, the program sets the pace.
+    assert group_of(result, ends.here.pid).verdict in {*FULL_SPEED, verdicts.WRITER_HERE}
     assert group_of(result, ends.there.pid).verdict in RECEIVES
     assert [one for one in result.findings if one.severity != "note"] == []
 
 
-@pytest.mark.parametrize("side", ["forth", "back"])
-def test_loss(side):
+def test_loss():
     """The loss is within 0.2 points of what the line dropped, also where the server sends. Lost acknowledgements are no loss of data."""
-    writes, reads = {"action": "write"}, {"action": "read"}
-    forth = side == "forth"
-    here, there = ({**(writes if forth else reads), "connect": PORT}, {**(reads if forth else writes), "listen": PORT})
-    loses = {
-        side: {"delay_ms": 10, "loss": 0.02, "rate": 5e6},
-        ("back" if forth else "forth"): {"delay_ms": 10, "loss": 0.01},
-    }
-    with staged(Case(loses, here, there, set(), set())) as ends:
+    loses, confirms = {"delay_ms": 10, "loss": 0.02, "rate": 5e6}, {"delay_ms": 10, "loss": 0.01}
+    upload = Case({"forth": loses, "back": confirms}, WRITES, READS, set(), set())
+    download = Case({"forth": confirms, "back": loses}, READS, WRITES, set(), set())
+    with staged(upload, 7000) as up, staged(download, 7001) as down:
+        ends = ((up, up.here, up.there, 0), (down, down.there, down.here, 1))
         time.sleep(1)
-        sender, receiver = (ends.here, ends.there) if forth else (ends.there, ends.here)
-        before = ends.line.carried()
-        result = look(sender.pid, receiver.pid)
-        truth = netlab.loss(before, ends.line.carried(), 0 if forth else 1)
-    sends, receives = group_of(result, sender.pid), group_of(result, receiver.pid)
-    assert sends.verdict == verdicts.LOSS
-    assert sends.rates.loss == pytest.approx(truth, abs=0.002)
-    assert receives.verdict in {*RECEIVES, verdicts.LOSS}
-    assert receives.rates.out_of_order > 0.01
-    assert [one.entity.kind for one in result.findings if one.code == "tcp-loss"]
+        before = [each.line.carried() for each, *_ in ends]
+        result = look(*(program.pid for _, *pair, _ in ends for program in pair))
+        truth = [netlab.loss(first, each.line.carried(), way) for first, (each, *_, way) in zip(before, ends)]
+    for (_, sender, receiver, _), lost in zip(ends, truth):
+        sends, receives = group_of(result, sender.pid), group_of(result, receiver.pid)
+        assert sends.verdict == verdicts.LOSS
+        assert sends.rates.loss == pytest.approx(lost, abs=0.002)
+        assert receives.verdict in {*RECEIVES, verdicts.LOSS}
+        assert receives.rates.out_of_order > 0.01
+    assert [one.severity for one in result.findings if one.code == "tcp-network-loses"] == ["warning", "warning"]
 
 
 def test_group_of_connections():

@@ -51,7 +51,7 @@ def connected(kept, family=socket.AF_INET, host="127.0.0.1"):
 def test_tcp_of_both_families(kept, monkeypatch, by):
     """A listener, who connected where, and who came from where; by a dump and by /proc/PID/net they are the same."""
     if by == "files":
-        monkeypatch.setattr(net_sockets, "_dumped", lambda: None)
+        monkeypatch.setattr(net_sockets, "_dumped", lambda *_: None)
     four, six = connected(kept), connected(kept, socket.AF_INET6, "::1")
     ports = [each[0].getsockname()[1] for each in (four, six)]
     assert named(*four, *six) == [
@@ -68,7 +68,7 @@ def test_tcp_of_both_families(kept, monkeypatch, by):
 def test_an_ipv4_peer_of_a_socket_for_both_families(kept, monkeypatch, by):
     """As Java's are: its address is shown as IPv4."""
     if by == "files":
-        monkeypatch.setattr(net_sockets, "_dumped", lambda: None)
+        monkeypatch.setattr(net_sockets, "_dumped", lambda *_: None)
     listener = socket.create_server(("", 0), family=socket.AF_INET6, dualstack_ipv6=True)
     port = listener.getsockname()[1]
     client = socket.create_connection(("127.0.0.1", port))
@@ -113,8 +113,11 @@ def test_datagrams(kept):
     ]
 
 
-def test_unix_sockets(kept, tmp_path):
-    """Pairs, a listener and its connections, a datagram socket with a path, a name that the kernel chose."""
+@pytest.mark.parametrize("by", ["sock_diag", "files"])
+def test_unix_sockets(kept, tmp_path, monkeypatch, by):
+    """Pairs, a listener and its connections, a datagram socket with a path, names that are abstract; the files have no peers."""
+    if by == "files":
+        monkeypatch.setattr(net_sockets, "_dumped", lambda *_: None)
     pair = socket.socketpair()
     listener = socket.socket(socket.AF_UNIX)
     path = str(tmp_path / "a b")
@@ -129,11 +132,16 @@ def test_unix_sockets(kept, tmp_path):
     )
     datagram.bind(path + ".log")
     auto.bind("")
-    kept += [*pair, listener, client, accepted, datagram, auto, idle, packets]
+    sender, abstract = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM), socket.socket(socket.AF_UNIX)
+    sender.connect(path + ".log")
+    abstract.bind("\0opskit-test-\0" + str(os.getpid()))
+    kept += [*pair, listener, client, accepted, datagram, auto, idle, packets, sender, abstract]
     details = [each.detail for each in named(*kept)]
     assert details == [
-        "stream", "stream", f"stream listening {path}", "stream", f"stream {path}", f"datagram {path}.log",
-        "datagram with a name of the kernel's", "stream unconnected", "seqpacket unconnected",
+        "stream", "stream", f"stream listening {path}", f"stream to {path}" if by == "sock_diag" else "stream",
+        f"stream {path}", f"datagram {path}.log", "datagram a name of the kernel's", "stream unconnected",
+        "seqpacket unconnected", f"datagram to {path}.log" if by == "sock_diag" else "datagram",
+        f"stream @opskit-test-@{os.getpid()}",
     ]  # fmt: skip
     assert {each.kind for each in named(*kept)} == {"unix"}
 

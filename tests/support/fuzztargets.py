@@ -7,12 +7,14 @@ import json
 import os
 import re
 import shutil
+import struct
 import sys
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
+from diagmessages import message, tcp_info
 from kernellogs import FORMS, KERNELS, cgroup_report, host_report
 
 from opskit.actions import peek_paths
@@ -56,7 +58,7 @@ from opskit.jvm.logs.safepoints.log import SafepointLog
 from opskit.jvm.perfdata import counters
 from opskit.jvm.perfdata import hsperfdata as perf
 from opskit.jvm.perfdata import stop_clock as stopclock
-from opskit.proc import compressed, fd_kinds, memory_files, net_sockets, tmpfs_mounts, user_files
+from opskit.proc import compressed, fd_kinds, memory_files, net_sockets, tmpfs_mounts, unix_sockets, user_files
 from opskit.proc import pipe_waits as pipewaits
 from opskit.proc.cgroup import limits as cgrouplimits
 from opskit.proc.cgroup import owner as place
@@ -78,6 +80,7 @@ from opskit.proc.files import (
     meminfo,
     mountinfo,
     net_tcp,
+    net_unix,
     pressure,
     slabinfo,
     smaps,
@@ -97,6 +100,7 @@ from opskit.proc.files import uid_map as idmap
 from opskit.proc.files.kallsyms import KernelSymbols
 from opskit.proc.files.syscall import parse_stack_pointer
 from opskit.proc.fs import ProcFS
+from opskit.proc.inet_diag import Reader, parse_socket
 from opskit.proc.kernel import ftrace, seccomp
 from opskit.proc.kernel.cpu_samples import read_sample
 from opskit.proc.oom import log as oom_log
@@ -352,6 +356,11 @@ text_target(
     b"Groups:\t4 27\nNSpid:\t4242\t1\nVmSize:\t6301232 kB\nThreads:\t35\nSigIgn:\t0000000000001000\nSigCgt:\t2000000181005ccf\n",
 )
 text_target(
+    "proc net unix",
+    net_unix.parse_unix_inodes,
+    b"Num RefCount\n0000000000000000: 00000002 00000000 00010000 0001 01  8121 /run/x\n",
+)
+text_target(
     "proc net tcp", net_tcp.parse_net_tcp, b"  sl\n   0: 0100007F:1F90 0700000A:18EB 01 0:0 00:0 0 1000 0 43219 1\n"
 )
 
@@ -401,6 +410,21 @@ def _sock_diag_sockets(data):
     assert len(names.names) <= 2
 
 
+UNIX_MESSAGE = (
+    (56).to_bytes(4, sys.byteorder) + bytes(12) + b"\x01\x01\x01\0" + (81).to_bytes(4, sys.byteorder) + bytes(8)
+    + struct.pack("=HH6s2x", 10, 0, b"/run/a") + struct.pack("=HHI", 8, 2, 82) + bytes(4)
+)  # fmt: skip
+
+
+@target(
+    "sock_diag unix sockets", UNIX_MESSAGE, UNIX_MESSAGE * 2, words=[struct.pack("=HH", 8, 2), struct.pack("=HH", 0, 0)]
+)
+def _unix_diag_sockets(data):
+    for each in unix_sockets.parse_messages(data):
+        assert len(each.name) <= len(data)
+        unix_sockets.describe(each.type, each.state, each.name, each.name)
+
+
 @target(
     "fd targets",
     b"anon_inode:[eventpoll]",
@@ -420,6 +444,15 @@ def _perf_sample(data):
     for id_bytes in (0, 8):
         sample = read_sample(data, 0, len(data), in_kernel=True, id_bytes=id_bytes)
         assert sample is None or len(sample.stack) + 8 * len(sample.kernel) <= len(data)
+
+
+@target("sock_diag message", message(info=tcp_info(280), memory=bytes(36)), message(state=6) + message(info=tcp_info()))
+def _sock_diag(data):
+    reader = Reader()
+    reader.look(data)
+    for start, row in reader.rows(data):
+        assert parse_socket(data, start).state == row[1]
+    assert len(list(reader.ends(data))) == len(list(reader.rows(data)))
 
 
 text_target(

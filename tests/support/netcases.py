@@ -20,7 +20,7 @@ RECEIVES = {verdicts.WRITER_THERE, verdicts.BANDWIDTH, verdicts.UNKNOWN}
 
 
 class Case(NamedTuple):
-    """A line, the program at each of its ends, and the verdicts that are right at each."""
+    """A line, the program that connects at its end here and the one that listens there, and the verdicts that are right at each."""
 
     line: dict
     here: dict
@@ -35,18 +35,19 @@ def symmetric(delay_ms: float, **forth) -> dict:
 
 
 VETH = {"veth": True}
-REQUESTS = {"action": "ask", "connect": PORT, "think_ms": 10}
-ANSWERS = {"action": "serve", "listen": PORT, "think_ms": 100}
-WRITES, READS = {"action": "write", "connect": PORT}, {"action": "read", "listen": PORT}
+REQUESTS = {"action": "ask", "think_ms": 10}
+ANSWERS = {"action": "serve", "think_ms": 100}
+WRITES, READS = {"action": "write"}, {"action": "read"}
+_HOLE = {"forth": {"delay_ms": 5}, "back": {"delay_ms": 5, "drop_above": 1400}}
+_WAITS = {verdicts.IDLE, verdicts.UNKNOWN, verdicts.REQUESTS}
 CASES = {
     "slow line": Case(symmetric(5, rate=500e3), WRITES, READS, FULL_SPEED, RECEIVES),
-    "long line": Case(symmetric(100, rate=500e3, queue_ms=20), WRITES, READS, {verdicts.BANDWIDTH, verdicts.LOSS}, RECEIVES),
     "small send buffer": Case(symmetric(25), {**WRITES, "sndbuf": 8192}, READS, {verdicts.SEND_BUFFER}, RECEIVES),
     "slow reader": Case(VETH, WRITES, {**READS, "rate": 50e3}, {verdicts.READER_THERE}, {verdicts.READER_HERE}),
     "slow client": Case(
         VETH,
-        {"action": "read", "connect": PORT, "rate": 50e3},
-        {"action": "write", "listen": PORT},
+        {"action": "read", "rate": 50e3},
+        {"action": "write"},
         {verdicts.READER_HERE},
         {verdicts.READER_THERE},
     ),
@@ -58,14 +59,9 @@ CASES = {
     "slow client program": Case(
         symmetric(2), {**REQUESTS, "think_ms": 80}, {**ANSWERS, "think_ms": 10}, {verdicts.REQUESTS}, {verdicts.REQUESTS}
     ),
-    "black hole": Case(
-        {"forth": {"delay_ms": 5}, "back": {"delay_ms": 5, "drop_above": 1400}},
-        REQUESTS,
-        {**ANSWERS, "answer": 20_000},
-        {verdicts.IDLE, verdicts.UNKNOWN, verdicts.REQUESTS},
-        {verdicts.BLACK_HOLE},
-    ),
-    "idle": Case(VETH, {"action": "hold", "connect": PORT}, {"action": "hold", "listen": PORT}, {verdicts.IDLE}, {verdicts.IDLE}),
+    "black hole": Case(_HOLE, REQUESTS, {**ANSWERS, "answer": 3000}, _WAITS, {verdicts.BLACK_HOLE}),
+    "black hole, long answers": Case(_HOLE, REQUESTS, {**ANSWERS, "answer": 20_000}, _WAITS, {verdicts.BLACK_HOLE}),
+    "idle": Case(VETH, {"action": "hold"}, {"action": "hold"}, {verdicts.IDLE}, {verdicts.IDLE}),
 }  # fmt: skip
 
 
@@ -81,11 +77,11 @@ class Ends(NamedTuple):
 
 
 @contextlib.contextmanager
-def staged(case):
-    """The two programs of a case, talking."""
+def staged(case, port=PORT):
+    """The two programs of a case, talking over this port."""
     with netlab.line(**case.line) as line:
-        there = line.there(**case.there)
-        yield Ends(line, line.here(**case.here), there)
+        server = line.there(**case.there, listen=port)
+        yield Ends(line, line.here(**case.here, connect=port), server)
 
 
 def look(*pids, **ask):

@@ -10,29 +10,38 @@ Nothing of it stays: the namespaces are those of the programs, which end with th
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import os
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
-from netline import ADDRESSES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _BESIDE = Path(__file__).resolve().parent
 START_S = 60
+_numbers = itertools.count()
 
 
 class Program:
     """A running netpeer.py. `pid`: its process."""
 
     def __init__(self, command: list[str]) -> None:
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd="/")
+        self.process = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            cwd="/",
+            env={**os.environ, "PYTHONHOME": sys.base_prefix},  # for a Python under another name
+        )
         self.pid = self.process.pid
 
     def wait(self, wanted: str) -> str:
@@ -71,16 +80,16 @@ class Shares(NamedTuple):
 
 
 class Line:
-    """Two namespaces. `spaces`: files to enter them by."""
+    """Two namespaces. `spaces`: files to enter them by; `addresses`: IPv4 and IPv6 of each end."""
 
-    def __init__(self, forwarder: Program) -> None:
-        self.forwarder = forwarder
+    def __init__(self, forwarder: Program, addresses: list[tuple[str, str]], place: Path) -> None:
+        self.forwarder, self.addresses, self.place = forwarder, addresses, place
         fds = forwarder.wait("READY").split()[1:]
         self.spaces = [f"/proc/{forwarder.pid}/fd/{fd}" for fd in fds]
         self.programs: list[Program] = []
 
     def here(self, action: str, **wanted) -> Program:
-        """Start a program in the first namespace: see netpeer.py. `connect`, `listen`: a port."""
+        """Start a program in the first namespace: see netpeer.py. `connect`, `listen`: a port; `name`: of its program."""
         return self._start(0, action, wanted)
 
     def there(self, action: str, **wanted) -> Program:
@@ -91,14 +100,21 @@ class Line:
         ipv6 = wanted.pop("ipv6", False)
         for key, place in (("listen", side), ("connect", wanted.pop("to", 1 - side))):
             if key in wanted:
-                wanted[key] = [ADDRESSES[place][ipv6], wanted[key]]
-        words = [sys.executable, str(_BESIDE / "netpeer.py"), json.dumps({"action": action, **wanted})]
-        self.programs.append(Program([*entering(self.spaces[side]), *words]))
+                wanted[key] = [self.addresses[place][ipv6], wanted[key]]
+        python = [self._python(wanted.pop("name"))] if "name" in wanted else [sys.executable]
+        words = [*entering(self.spaces[side]), *python, str(_BESIDE / "netpeer.py")]
+        self.programs.append(Program([*words, json.dumps({"action": action, **wanted})]))
         if "listen" in wanted:
             self.programs[-1].wait("LISTENS")
         else:
             self.programs[-1].ready()
         return self.programs[-1]
+
+    def _python(self, name: str) -> str:
+        """Python under another name, which a process is known by."""
+        path = self.place / name
+        shutil.copy(os.path.realpath(sys.executable), path)
+        return str(path)
 
     def run(self, side: int, *command: object, **options) -> subprocess.CompletedProcess:
         """Run a command in a namespace to its end."""
@@ -123,10 +139,14 @@ def line(**wanted) -> Iterator[Line]:
     if not wanted.get("veth") and not os.path.exists("/dev/net/tun"):
         pytest.skip("needs /dev/net/tun")
     made: list[Line] = []
-    forwarder = Program([sys.executable, str(_BESIDE / "netline.py"), json.dumps(wanted)])
+    number = next(_numbers) % 256
+    addresses = [(f"10.67.{number}.{end}", f"fd67:{number:x}::{end}") for end in (1, 2)]
+    command = [sys.executable, str(_BESIDE / "netline.py"), json.dumps({**wanted, "addresses": addresses})]
+    forwarder = Program(command)
     try:
-        made.append(Line(forwarder))
-        yield made[0]
+        with tempfile.TemporaryDirectory() as place:
+            made.append(Line(forwarder, addresses, Path(place)))
+            yield made[0]
     finally:
         for program in [*(made[0].programs if made else ()), forwarder]:
             program.stop()
@@ -135,7 +155,7 @@ def line(**wanted) -> Iterator[Line]:
 def shares(server: tuple[dict, dict], client: tuple[dict, dict]) -> Shares:
     """Who took the time between two totals of a server that thinks and its client, by their own clocks."""
     thought, waited, between = (
-        after[key] - before[key]
+        (after[key] - before[key]) / (after["exchanges"] - before["exchanges"])
         for (before, after), key in ((server, "thought_s"), (client, "waited_s"), (client, "thought_s"))
     )
     whole = waited + between

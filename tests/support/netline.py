@@ -1,6 +1,6 @@
 """A line between two network namespaces of its own: `python netline.py JSON`. It ends with its standard input.
 
-With `veth` the kernel joins them. Otherwise two TUN devices are forwarded here, each direction with the values of `forth` and `back`:
+`addresses`: IPv4 and IPv6 of each end. With `veth` the kernel joins them. Otherwise two TUN devices are forwarded here, each direction with the values of `forth` and `back`:
 delay_ms, loss (a share of the packets), rate (bytes a second), queue_ms (what fits before that rate drops), drop_above (bytes: a black hole),
 jitter_ms (added at random, in order). It prints READY and the file descriptors of the two namespaces; for each line of its input it
 prints how many packets and bytes of TCP data each direction was given, and how many of them it dropped.
@@ -21,7 +21,6 @@ import time
 from collections import deque
 
 NEW_NETWORK = 0x40000000
-ADDRESSES = (("10.67.0.1", "fd67::1"), ("10.67.0.2", "fd67::2"))
 _SET_INTERFACE, _TUN, _NO_HEADER = 0x400454CA, 0x0001, 0x1000
 _TCP = 6
 
@@ -34,10 +33,10 @@ def main() -> None:
             _ip(spaces[0], command.format(os.getpid()))
         _ip(spaces[1], "ip link set peer name line")
     tuns = [] if wanted.get("veth") else [_tun(space) for space in spaces]
-    for space, addresses in zip(spaces, ADDRESSES):
+    for space, (ipv4, ipv6) in zip(spaces, wanted["addresses"]):
         for command in (
-            f"ip addr add {addresses[0]}/24 dev line",
-            f"ip -6 addr add {addresses[1]}/64 dev line nodad",
+            f"ip addr add {ipv4}/24 dev line",
+            f"ip -6 addr add {ipv6}/64 dev line nodad",
             f"ip link set line mtu {wanted.get('mtu', 1500)} txqueuelen 2000 up",
             "ip link set lo up",
         ):

@@ -6,7 +6,7 @@
     serve    a request of `size` bytes, think_ms, an answer of `answer` bytes
     ask      a request, its answer, think_ms; `again`: on a new connection each time
     hold     nothing                                           leak     reads to the end and never closes
-`sndbuf`, `rcvbuf`, `name` (its comm), `backlog`, `accept` (false: never), `tick_s` (how often one with a rate does something). For each line of its input it prints JSON with its totals.
+`sndbuf`, `rcvbuf`, `backlog`, `accept` (false: never), `tick_s` (how often one with a rate does something). For each line of its input it prints JSON with its totals.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ import socket
 import sys
 import threading
 import time
-from pathlib import Path
 
 TICK_S = 0.05
 
@@ -33,8 +32,6 @@ class Totals:
 
 def main() -> None:
     wanted = json.loads(sys.argv[1])
-    if "name" in wanted:
-        Path("/proc/self/comm").write_text(wanted["name"])
     threading.stack_size(256 * 1024)
     sockets, every = [], []
     if wanted.get("connections") == 0:
@@ -124,10 +121,10 @@ def write(wanted, connection, totals):
 def serve(wanted, connection, totals):
     answer = bytes(wanted.get("answer", 1000))
     while _receive(connection, wanted.get("size", 200), totals):
+        totals.exchanges += 1
         _think(wanted, totals)
         connection.sendall(answer)
         totals.sent += len(answer)
-        totals.exchanges += 1
 
 
 def ask(wanted, connection, totals):
@@ -138,8 +135,9 @@ def ask(wanted, connection, totals):
         totals.sent += len(request)
         if not _receive(connection, wanted.get("answer", 1000), totals):
             return
-        totals.waited_s += time.monotonic() - begun
+        waited_s = time.monotonic() - begun
         totals.exchanges += 1
+        totals.waited_s += waited_s
         _think(wanted, totals)
         if wanted.get("again"):
             connection.close()
@@ -164,11 +162,13 @@ def _receive(connection, size, totals):
 
 
 def _think(wanted, totals):
+    """Sleep; what was not slept yet counts as well, so that each exchange has its whole time."""
     begun = time.monotonic()
     think_s = wanted.get("think_ms", 0) / 1e3
+    totals.thought_s += think_s
     if think_s:
         time.sleep(think_s)
-    totals.thought_s += time.monotonic() - begun
+    totals.thought_s += time.monotonic() - begun - think_s
 
 
 def _pause(until):

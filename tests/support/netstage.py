@@ -39,9 +39,9 @@ class Staged(NamedTuple):
     def pid(self) -> int:
         return self.process.pid
 
-    def run(self, *command, user=None, **options):
-        """Run opskit in its network namespace."""
-        entered = ["nsenter", f"--net=/proc/{self.pid}/ns/net"]
+    def run(self, *command, user=None, inside=True, **options):
+        """Run opskit, by default in its network namespace."""
+        entered = ["nsenter", f"--net=/proc/{self.pid}/ns/net"] if inside else []
         as_user = [] if user is None else ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups"]
         words = [*entered, *as_user, sys.executable, "-m", "opskit", *map(str, command)]
         return subprocess.run(words, capture_output=True, text=True, check=False, timeout=60, cwd="/", **options)
@@ -141,28 +141,41 @@ def say(**what) -> None:
     print(json.dumps(what), flush=True)
 
 
-def unaccepted(backlog: int = 4, clients: int = 12, settled_s: float = 1.5, again: int = 0) -> None:
-    """A server that does not accept; after READY, `again` more clients come each second."""
+def unaccepted(backlog: int = 4, clients: int = 12, settled_s: float = 0.2, again: int = 0) -> None:
+    """A server that does not accept; then `again` more clients come each second."""
     server = listening(7100, backlog)
     held = connecting(clients, 7100)
     time.sleep(settled_s)
     say(fd=server.fileno())
-    while True:
-        time.sleep(1)
-        held += connecting(again, 7100)
+    while again:
+        time.sleep(1 / again)
+        held += connecting(1, 7100)
+    wait()
 
 
 def overflowed() -> None:
-    """A server that did not accept for a second, and does now."""
-    server = listening(7100, 1)
-    held = connecting(8, 7100)
-    time.sleep(1.2)
-    server.listen(64)
-    server.settimeout(4.0)
-    held += [server.accept()[0] for _ in held]
-    time.sleep(0.2)
-    say(fd=server.fileno())
+    """A server that did not accept all clients, and has none now."""
+    with listening(7100, 1):
+        held = connecting(8, 7100)
+        time.sleep(0.2)
+    say(clients=len(held))
     wait()
+
+
+def bursts(backlog: int = 4, clients: int = 12, each_s: float = 0.1) -> None:
+    """A server that accepts all that wait now and then, and another one that is left alone."""
+    server, _quiet = listening(7100, backlog), listening(7107, backlog)
+    server.setblocking(False)
+    say(fd=server.fileno())
+    while True:
+        held = connecting(clients, 7100)
+        time.sleep(each_s)
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                server.accept()[0].close()
+        for one in held:
+            one.close()
+        time.sleep(each_s)
 
 
 def accepted(backlog: int = 64, seconds: float = 30.0) -> None:
@@ -186,15 +199,18 @@ def accepted(backlog: int = 64, seconds: float = 30.0) -> None:
 
 
 def close_wait(
-    number: int = 300, inbound: bool = True, working: int = 0, more_each: float = 0.0, age_s: float = 0.3
+    number: int = 300, inbound: bool = True, working: int = 0, more_each: float = 0.0, age_s: float = 0.2
 ) -> None:
-    """Connections that the peer closes and this process does not. `more_each`: another one in so many seconds."""
+    """Connections that the peer closes and this process does not. `more_each`: then another one in so many seconds."""
     server, made = pairs(number + working, 7101)
     children = [pair[inbound] for pair in made[:number]]
     for pair in made[:number]:
         pair[not inbound].close()
     time.sleep(age_s)
     say(fds=[one.fileno() for one in children])
+    if more_each:
+        wait()
+        say()
     while more_each:
         time.sleep(more_each)
         client = socket.create_connection(("127.0.0.1", 7101))
@@ -226,7 +242,7 @@ def ports(
     wait()
 
 
-def unanswered(number: int = 8, settled_s: float = 1.5) -> None:
+def unanswered(number: int = 8, settled_s: float = 1.1) -> None:
     """Connections to a host that takes packets and does not answer. Needs ip (iproute2)."""
     if not shutil.which("ip"):
         return say(skip="needs ip (iproute2)")
@@ -265,8 +281,8 @@ def _nft(rule: str) -> bool:
     return False
 
 
-def tracked(share: float = 1.0, clients_each: float = 0.0) -> None:
-    """A connection tracking table with this share of its limit, which is the machine's. `clients_each`: a new client in so many seconds."""
+def tracked(share: float = 0.93, clients_each: float = 0.02) -> None:
+    """A connection tracking table with this share of its limit, which is the machine's; then a full one with new clients."""
     if not _nft("add rule inet t input ct state invalid counter"):
         return
     limit = int(Path("/proc/sys/net/netfilter/nf_conntrack_max").read_text())
@@ -274,23 +290,25 @@ def tracked(share: float = 1.0, clients_each: float = 0.0) -> None:
         say(skip=f"a table of {limit:,} entries takes too much memory")
         return
     server = listening(7104, 64)
-    fill_table(int(limit * share))
+    first = int(limit * share)
+    fill_table(0, first)
+    say(limit=limit)
+    wait()
+    fill_table(first, limit + 1000)
     say(limit=limit)
     held = []
-    while clients_each:
+    while server:
         held += connecting(1, 7104)
         time.sleep(clients_each)
-    wait()
-    server.close()
 
 
-def fill_table(number: int) -> None:
+def fill_table(first: int, end: int) -> None:
     """Add assured UDP entries by ctnetlink (include/uapi/linux/netfilter/nfnetlink_conntrack.h)."""
     netlink = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 12)
     header = struct.Struct("=IHHII")
     addresses = socket.inet_aton("10.1.0.1"), socket.inet_aton("10.2.0.1")
     batch = []
-    for each in range(number):
+    for each in range(first, end):
         ports = struct.pack(">H", 1 + each % 60000), struct.pack(">H", 1 + each // 60000)
         body = (
             struct.pack("=BBH", socket.AF_INET, 0, 0)
@@ -355,7 +373,19 @@ def lossy(percent: int = 3) -> None:
 
 CASES = {
     each.__name__: each
-    for each in (unaccepted, overflowed, accepted, close_wait, ports, unanswered, half_open, tracked, time_wait, lossy)
+    for each in (
+        unaccepted,
+        overflowed,
+        bursts,
+        accepted,
+        close_wait,
+        ports,
+        unanswered,
+        half_open,
+        tracked,
+        time_wait,
+        lossy,
+    )
 }
 
 if __name__ == "__main__":

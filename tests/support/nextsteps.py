@@ -18,6 +18,7 @@ _SHORTER = {
     "opskit jvms": ("-c", "1", "-i", "0.2"), "opskit limits": ("-c", "1", "-i", "0.2"), "opskit jmap-diff": ("-i", "0.2", "--yes", "--timeout", "120"),
     "opskit jpmp": ("--timeout", "120"), "opskit safepoints": ("-c", "1", "-i", "0.2"), "opskit dentry": ("--help",),
     "opskit mem": ("-c", "1", "-i", "0.2"), "opskit fds": ("-c", "1", "-i", "0.2"),
+    "opskit tcp": ("-c", "1", "-i", "0.2"),
     "top": ("-b", "-n", "1"), "vmstat": ("2",),
 }  # fmt: skip
 
@@ -48,7 +49,13 @@ def try_next(findings, code, *, cwd="/", **placeholders):
 
 def _run(words, cwd):
     name = " ".join(words[:2]) if words[0] == "opskit" else words[0]
-    is_no_watch = name in ("opskit jvms", "opskit limits", "opskit mem", "opskit fds") and "-w" not in words
+    is_no_watch = "-w" not in words and name in (
+        "opskit jvms",
+        "opskit limits",
+        "opskit mem",
+        "opskit fds",
+        "opskit tcp",
+    )
     extra = () if is_no_watch else _SHORTER.get(name, ())
     extra = () if name == "opskit jmap-diff" and not words[2].isdigit() else extra
     if name == "opskit jpmp" and words[2].isdigit() and not any(word == "-c" or word.isdigit() for word in words[3:]):

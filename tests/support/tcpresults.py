@@ -161,13 +161,24 @@ HOST_FACTS = HostFacts(
 )  # fmt: skip
 SPACE = Space("net:[4026531840]", "sock_diag", {ESTABLISHED: 22, 6: 28, LISTEN: 2, 8: 3}, HOST_FACTS)
 LISTENING = Socket(
-    10, LISTEN, packed("::"), 8080, packed("::"), 0, 3, 100, 1001, 499000, memory=MEMORY._replace(drops=21)
+    10,
+    LISTEN,
+    packed("::"),
+    8080,
+    packed("::"),
+    0,
+    3,
+    100,
+    1001,
+    499000,
+    cookie=b"listen-1",
+    memory=MEMORY._replace(drops=21),
 )
 LISTENERS = (
     Listener(LISTENING._replace(recv_queue=1), LISTENING, OWNER._replace(fd=12), 41),
     Listener(
-        Socket(2, LISTEN, packed("0.0.0.0"), 22, packed("0.0.0.0"), 0, 0, 128, 0, 1200, memory=MEMORY),  # noqa: S104
-        Socket(2, LISTEN, packed("0.0.0.0"), 22, packed("0.0.0.0"), 0, 0, 128, 0, 1200, memory=MEMORY),  # noqa: S104
+        Socket(2, LISTEN, packed("0.0.0.0"), 22, packed("0.0.0.0"), 0, 0, 128, 0, 1200, cookie=b"listen-2", memory=MEMORY),  # noqa: S104
+        Socket(2, LISTEN, packed("0.0.0.0"), 22, packed("0.0.0.0"), 0, 0, 128, 0, 1200, cookie=b"listen-2", memory=MEMORY),  # noqa: S104
         None, 0,
     ),
 )  # fmt: skip

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from opskit.analysis.tcp import result as verdicts
 from opskit.analysis.tcp.result import Judged, Rates
-from opskit.analysis.tcp.shares import FEWEST_LOOKS, acknowledged, has_long_answers, shares, waits
+from opskit.analysis.tcp.shares import FEWEST_LOOKS, shares
 from opskit.analysis.tcp.window import is_idle, looks, min_rtt_us, window_of
 from opskit.proc.tcp_sockets import ESTABLISHED, SYN_SENT
 from opskit.records import NamedTuple
@@ -30,11 +30,12 @@ LOSS, FEWEST_RESENT = 0.01, 3  # share; segments
 _BUSY_AT_ALL, _BUSY = 0.1, 0.5
 _SNDBUF = 0.3
 _NEAR_US, _QUEUED_US, _QUEUED = 1000, 5000, 2.0
+_MANY_SEGMENTS = 20
 _UNANSWERED, _STUCK = 3, 2  # retransmissions of the same segment
 _FULL = 0.75  # of the largest segment: data of smaller ones alone has arrived
 _MESSAGE_BYTES, _MESSAGES = 64, 3
 _RETRANSMIT, _WINDOW_PROBE = 1, 4  # timers
-_STREAM, _STREAM_SEGMENTS, _FLOWING, _FLOWING_MS, _TICK_MS = 20, 10, 0.8, 100, 10
+_STREAM, _STREAM_SEGMENTS, _FLOWING, _FLOWING_MS, _TICK_MS = 20, 10, 0.8, 25, 10
 
 
 class Evidence(NamedTuple):
@@ -110,9 +111,7 @@ def shares_of(evidence: Evidence) -> Shares | None:
     window, info = evidence.window, evidence.info
     if window is None or info is None:
         return None
-    cycle_s = window.elapsed_s / window.exchanges if window.exchanges else None
-    waited = waits(evidence.looks, cycle_s, acknowledged(window), is_long=has_long_answers(window, info))
-    return shares(window, waited, info, evidence.min_rtt_us)
+    return shares(evidence.looks, window, info, evidence.min_rtt_us)
 
 
 def _waits_s(queues: Sequence[int], per_s: float | None) -> float | None:
@@ -217,17 +216,33 @@ def _rtt_us(it: Evidence) -> float:
     return sum(look.rtt_us for look in it.looks) / len(it.looks)
 
 
-def _queues(it: Evidence) -> bool:
-    if not it.sends_mostly or it.min_rtt_us is None:
+def _waits_for_space(it: Evidence) -> bool:
+    window = it.window
+    return window is not None and (window.busy or 0) > _BUSY and (window.sndbuf_limited or 0) > _SNDBUF
+
+
+def _is_slowed(it: Evidence) -> bool:
+    if it.min_rtt_us is None:
         return False
     rtt = _rtt_us(it)
     return rtt > _QUEUED * it.min_rtt_us and rtt - it.min_rtt_us > _QUEUED_US
 
 
+def _queues(it: Evidence) -> bool:
+    """Data waits on the path, and not for a peer whose window is full again and again."""
+    limited = 0.0 if it.window is None else it.window.rwnd_limited or 0.0
+    waits_there = max(limited, it.full) > _NARROW
+    return _is_slowed(it) and not waits_there and (it.sends_mostly or _waits_for_space(it))
+
+
 def _fills_its_buffer(it: Evidence) -> bool:
-    """The writer waited for space in its send buffer while all of that was on its way; near by this is no matter of the buffer."""
-    window, far = it.window, (it.min_rtt_us or _rtt_us(it)) >= _NEAR_US
-    return far and window is not None and (window.busy or 0) > _BUSY and (window.sndbuf_limited or 0) > _SNDBUF
+    """The writer waited for space in its send buffer while all of that was on its way; near by this is no matter of the buffer.
+
+    Where much is on its way and waits in a queue, a larger buffer would only make that longer. Little may wait for a late acknowledgement.
+    """
+    is_far = (it.min_rtt_us or _rtt_us(it)) >= _NEAR_US
+    in_flight = sum(look.unacked for look in it.looks) / len(it.looks)
+    return is_far and _waits_for_space(it) and not (in_flight >= _MANY_SEGMENTS and _is_slowed(it))
 
 
 def _fills_the_line(it: Evidence) -> bool:

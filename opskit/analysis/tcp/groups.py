@@ -9,59 +9,80 @@ from opskit.analysis.tcp.connection import FEWEST_RESENT, LOSS, evidence_of, jud
 from opskit.analysis.tcp.result import VERDICTS, Group, Judged, Rates
 from opskit.analysis.tcp.shares import FEWEST_LOOKS, mean
 from opskit.analysis.tcp.window import looks, min_rtt_us, window_of
+from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from opskit.analysis.tcp.result import Shares
-    from opskit.collect.tcp.facts import Watched
-
-    Key = tuple[bool, bytes, int, "str | None"]
+    from opskit.collect.tcp.facts import Idle, Watched
 
 _RANK = {verdict: number for number, verdict in enumerate(VERDICTS)}
 _QUIET = (verdicts.IDLE, verdicts.UNKNOWN)
+_AT_REST = Rates(0.0, 0.0, None, None, None, None, 0.0, None, None, 0, 0)
 # What a group's sum may show although no connection of it has enough segments.
 _ABOVE_LOSS = VERDICTS[: VERDICTS.index(verdicts.LOSS)]
 
 
-def groups_of(connections: Iterable[Watched]) -> tuple[Group, ...]:
-    """All connections in groups, the worst group first."""
-    members: dict[Key, list[Watched]] = {}
-    least_us: dict[bytes, int] = {}
+class _Key(NamedTuple):
+    """What the connections of a group have in common."""
+
+    space: int
+    inbound: bool
+    host: bytes
+    port: int
+    command: str | None
+
+
+def groups_of(connections: Iterable[Watched], idle: Iterable[Idle] = ()) -> tuple[Group, ...]:
+    """All connections in groups, the worst group first. `idle`: those that were only counted."""
+    members: dict[_Key, list[Watched]] = {}
+    counted: dict[_Key, list[Idle]] = {}
+    least_us: dict[tuple[int, bytes], int] = {}
     for watched in connections:
         last = watched.last
         members.setdefault(_key(watched), []).append(watched)
-        rtt = min_rtt_us(last.info)
-        if rtt is not None and rtt < least_us.get(last.peer, rtt + 1):
-            least_us[last.peer] = rtt
-    return tuple(sorted((_group(key, found, least_us.get(key[1])) for key, found in members.items()), key=_worst_first))
+        rtt, peer = min_rtt_us(last.info), (watched.space, last.peer)
+        if rtt is not None and rtt < least_us.get(peer, rtt + 1):
+            least_us[peer] = rtt
+    for each in idle:
+        command = None if each.owner is None else each.owner.command
+        counted.setdefault(_Key(each.space, each.inbound, each.host, each.port, command), []).append(each)
+    groups = [
+        _group(key, members.get(key, ()), counted.get(key, ()), least_us.get((key.space, key.host)))
+        for key in dict.fromkeys((*members, *counted))
+    ]
+    return tuple(sorted(groups, key=_worst_first))
 
 
-def _key(watched: Watched) -> Key:
+def _key(watched: Watched) -> _Key:
     last, owner = watched.last, watched.owner
     port = last.local_port if watched.inbound else last.peer_port
-    return watched.inbound, last.peer, port, None if owner is None else owner.command
+    return _Key(watched.space, watched.inbound, last.peer, port, None if owner is None else owner.command)
 
 
-def _group(key: Key, members: Sequence[Watched], least_rtt_us: int | None) -> Group:
-    inbound, host, port, command = key
+def _group(key: _Key, members: Sequence[Watched], idle: Sequence[Idle], least_rtt_us: int | None) -> Group:
     judged = sorted((judge_connection(watched, least_rtt_us) for watched in members), key=_worst_judged_first)
     counts: dict[str, int] = {}
     for each in judged:
         counts[each.verdict] = counts.get(each.verdict, 0) + 1
-    rates = _summed(judged)
+    if idle:
+        counts[verdicts.IDLE] = counts.get(verdicts.IDLE, 0) + sum(each.connections for each in idle)
+    rates = _summed(judged) if judged else _AT_REST
     verdict = _verdict(judged, rates)
-    pids = {each.owner.pid for each in members if each.owner is not None}
-    shares = _shares(judged, least_rtt_us) if verdict == verdicts.REQUESTS else None
-    verdict_counts = tuple(sorted(counts.items(), key=lambda item: _RANK[item[0]]))
-    return Group(command, tuple(sorted(pids)), inbound, host, port, verdict, verdict_counts, rates, shares, tuple(judged))  # fmt: skip
+    owners = [*(each.owner for each in members), *(each.owner for each in idle)]
+    return Group(
+        key.command, tuple(sorted({owner.pid for owner in owners if owner is not None})), key.inbound, key.host, key.port,
+        verdict, tuple(sorted(counts.items(), key=lambda item: _RANK[item[0]])), rates,
+        _shares(judged, least_rtt_us) if verdict == verdicts.REQUESTS else None, tuple(judged), key.space,
+    )  # fmt: skip
 
 
 def _verdict(judged: Sequence[Judged], rates: Rates) -> str:
     """Of the connections that are not idle, the verdict that most of them, and most of their traffic, have."""
     active = [each for each in judged if each.verdict not in _QUIET]
     if not active:
-        return judged[0].verdict
+        return judged[0].verdict if judged else verdicts.IDLE
     moved = sum(_bytes_s(each) for each in active)
     weights: dict[str, float] = {}
     for each in active:
@@ -99,7 +120,7 @@ def _summed(judged: Sequence[Judged]) -> Rates:
     resent = [(window.resent, window.sent) for window in windows if window.resent is not None and window.sent]
     late = [(window.out_of_order, window.data_in) for window in windows if window.out_of_order is not None and window.data_in]  # fmt: skip
     return Rates(
-        _sum(each.sent_bytes_s for each in rates), _sum(each.received_bytes_s for each in rates), _ratio(resent),
+        summed(each.sent_bytes_s for each in rates), summed(each.received_bytes_s for each in rates), _ratio(resent),
         _ratio(late), _mean(each.rtt_ms for each in active),
         min((each.min_rtt_ms for each in rates if each.min_rtt_ms is not None), default=None),
         _mean(each.busy for each in active),
@@ -109,7 +130,8 @@ def _summed(judged: Sequence[Judged]) -> Rates:
     )  # fmt: skip
 
 
-def _sum(values: Iterable[float | None]) -> float | None:
+def summed(values: Iterable[float | None]) -> float | None:
+    """The sum of those that are known; None without any."""
     known = [value for value in values if value is not None]
     return sum(known) if known else None
 

@@ -14,7 +14,7 @@ from opskit.analysis.tcp import result as verdicts
 from opskit.analysis.tcp.connection import LOSS
 from opskit.analysis.tcp.window import looks, window_of
 from opskit.analysis.tcp.words import answer, subject
-from opskit.proc.tcp_sockets import SYN_SENT, address_text, host_text
+from opskit.proc.tcp_sockets import CLOSE_WAIT, ESTABLISHED, address_text, host_text
 from opskit.quantities import duration, plural, size
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 _THROUGHOUT, _LATE_S, _WHOLE_S = 0.9, 1.0, 1.0
 _FEWEST_RESENT, _FEWEST_SENT = 10, 200  # segments
 _OF_ALL_SENT = 0.05  # one of thousands of clients with a bad line is no trouble of this machine
+_CLIENTS_LOSS = 0.05
 _UNANSWERED = 3
 
 
@@ -34,11 +35,17 @@ def connection_findings(groups: Sequence[Group]) -> Iterator[Finding]:
     sent_s = sum(group.rates.sent_bytes_s or 0.0 for group in groups)
     for group in groups:
         for code, verdict, harmed_of in _HARMS:
-            harmed = harmed_of([each for each in group.judged if each.verdict == verdict])
+            harmed = harmed_of([each for each in group.judged if each.verdict == verdict and _is_in_use(each)])
             if harmed:
-                yield _finding(code, group._replace(verdict=verdict, judged=tuple(harmed)))
+                of_them = ((verdict, len(harmed)),)
+                yield _finding(code, group._replace(verdict=verdict, judged=tuple(harmed), verdicts=of_them))
         if _loses(group, sent_s):
             yield _finding("tcp-network-loses", group._replace(verdict=verdicts.LOSS))
+
+
+def _is_in_use(judged: Judged) -> bool:
+    """Whether a process may still send on it: after its close(2) the kernel does the rest, and nobody waits."""
+    return judged.connection.last.state in (ESTABLISHED, CLOSE_WAIT)
 
 
 def _whole_window(judged: Judged) -> Window | None:
@@ -47,14 +54,16 @@ def _whole_window(judged: Judged) -> Window | None:
 
 
 def _is_behind(judged: Judged) -> bool:
-    """It read nothing, or too little for what was queued all the time to be read within a second."""
+    """It read nothing, or too little for what was queued to be read within a second: all the time, or as its queue was full at times."""
     window = _whole_window(judged)
     if window is None or window.read is None:
         return False
     if not window.read:
         return True
-    queues = [look.recv_queue for look in looks(judged.connection)]
-    queued = sorted(queues)[int(len(queues) * (1 - _THROUGHOUT))]
+    seen = looks(judged.connection)
+    queues = sorted(look.recv_queue for look in seen)
+    is_full = any(look.recv_queue >= look.rcv_ssthresh for look in seen)
+    queued = sum(queues) / len(queues) if is_full else queues[int(len(queues) * (1 - _THROUGHOUT))]
     return queued >= _LATE_S * window.read / window.elapsed_s
 
 
@@ -68,7 +77,7 @@ def _is_cut_off(judged: Judged) -> bool:
     """The server does not answer. A client may have gone; connections that were never made are those of the host's findings."""
     last = judged.connection.last
     times = max(last.retransmits, last.info.retransmits if last.info is not None else 0)
-    return times >= _UNANSWERED and last.state != SYN_SENT and not judged.connection.inbound
+    return times >= _UNANSWERED and not judged.connection.inbound
 
 
 def _those(is_harmed: Callable[[Judged], bool], judged: Sequence[Judged]) -> Sequence[Judged]:
@@ -76,8 +85,9 @@ def _those(is_harmed: Callable[[Judged], bool], judged: Sequence[Judged]) -> Seq
 
 
 def _in_black_hole(judged: Sequence[Judged]) -> Sequence[Judged]:
-    """All of them, if the peer of one is known to be there, or several show the same."""
-    return judged if len(judged) > 1 or any(_is_heard(each) for each in judged) else ()
+    """All of them, if the peer of one is known to be there, or several show the same. A client may have gone, a server seldom."""
+    proven = len(judged) > 1 or any(_is_heard(each) or not each.connection.inbound for each in judged)
+    return judged if proven else ()
 
 
 def _is_heard(judged: Judged) -> bool:
@@ -86,13 +96,23 @@ def _is_heard(judged: Judged) -> bool:
 
 
 def _loses(group: Group, sent_s: float) -> bool:
-    if (group.rates.loss or 0) < LOSS or (group.rates.sent_bytes_s or 0) < _OF_ALL_SENT * sent_s:
+    """Much is lost of much that was sent. Clients on the internet have lines that always lose some."""
+    loss = group.rates.loss or 0.0
+    if loss < LOSS or (group.rates.sent_bytes_s or 0) < _OF_ALL_SENT * sent_s:
+        return False
+    if group.inbound and loss < _CLIENTS_LOSS and _is_on_the_internet(group.host):
         return False
     windows = [
         window for each in group.judged if each.verdict != verdicts.IDLE if (window := window_of(each.connection))
     ]
     resent, sent = sum(each.resent_segments or 0 for each in windows), sum(each.data_out or 0 for each in windows)
     return resent >= _FEWEST_RESENT and sent >= _FEWEST_SENT
+
+
+def _is_on_the_internet(host: bytes) -> bool:
+    from ipaddress import ip_address
+
+    return ip_address(host).is_global
 
 
 _HARMS: Sequence[tuple[str, str, Callable[[Sequence[Judged]], Sequence[Judged]]]] = (

@@ -9,15 +9,19 @@ from opskit.analysis.tcp.groups import groups_of
 from opskit.analysis.tcp.harm import connection_findings
 from opskit.analysis.tcp.host import host_findings
 from opskit.analysis.tcp.result import Result
+from opskit.proc.tcp_sockets import backlog
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from opskit.analysis.tcp.closing import Look
     from opskit.collect.tcp.facts import Facts, Listener
 
 
-def judge(facts: Facts) -> Result:
-    """Verdicts of all connections in groups, listening sockets, leaks, and findings."""
-    groups = groups_of(facts.connections)
-    found = [*connection_findings(groups), *host_findings(facts)]
+def judge(facts: Facts, looks: Sequence[Look] = ()) -> Result:
+    """Verdicts of all connections in groups, listening sockets, leaks, and findings. `looks`: what closing_look() kept of a watch."""
+    groups = groups_of(facts.connections, facts.idle)
+    found = [*connection_findings(groups), *host_findings(facts, looks)]
     return Result(
         facts, groups, tuple(sorted(facts.listeners, key=_fullest_first)),
         tuple(sorted(facts.closing, key=lambda each: (-each.last, each.host, each.port))), tuple(most_severe_first(found)),
@@ -25,5 +29,8 @@ def judge(facts: Facts) -> Result:
 
 
 def _fullest_first(listener: Listener) -> tuple[float, int, int]:
-    backlog = max(listener.last.send_queue, 1)
-    return -listener.most_waiting / backlog, -listener.most_waiting, listener.last.local_port
+    return (
+        -listener.most_waiting / max(backlog(listener.last) or 0, 1),
+        -listener.most_waiting,
+        listener.last.local_port,
+    )

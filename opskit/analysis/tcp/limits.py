@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from opskit.collect.tcp.facts import Facts, Owner, Space
     from opskit.collect.tcp.host_facts import Destination, HostFacts
+    from opskit.proc.tcp_sockets import Socket
 
 _NEARLY = 0.9
 _FULL_TABLE = 0.99  # entries come and go between two packets
@@ -67,7 +68,7 @@ def _ports(facts: Facts, space: Space) -> Iterator[Finding]:
         return
     scarce = [one for one in host.destinations if one.used - reused(host, one) >= usable * _NEARLY]
     for each in scarce[:_MOST_PORTS_NAMED]:
-        yield _ports_of(facts, host, each, usable, others=len(scarce) - _MOST_PORTS_NAMED)
+        yield _ports_of(facts, space, each, usable, others=len(scarce) - _MOST_PORTS_NAMED)
     if not scarce and host.ports_used is not None and host.ports_used >= usable:
         low, high, _ = host.ports
         yield Finding(
@@ -78,11 +79,12 @@ def _ports(facts: Facts, space: Space) -> Iterator[Finding]:
         )  # fmt: skip
 
 
-def _ports_of(facts: Facts, host: HostFacts, each: Destination, usable: int, others: int) -> Finding:
+def _ports_of(facts: Facts, space: Space, each: Destination, usable: int, others: int) -> Finding:
+    host = space.host
     is_full = each.used - reused(host, each) >= usable
     low, high, taken = host.ports or (0, 0, 0)
     waiting = each.states.get(TIME_WAIT, 0)
-    place, owners = address_text(each.peer, each.port), _owners(facts, each)
+    place, owners = address_text(each.peer, each.port), _owners(facts, space, each)
     most = f", most by {listed([who(owner) for owner in owners], _MOST_NAMED)}" if owners else ""
     in_time_wait = f"; {waiting:,} of them are in TIME_WAIT" if waiting else ""
     fails = "connect() fails (EADDRNOTAVAIL)" if is_full else "when none is left, connect() fails (EADDRNOTAVAIL)"
@@ -99,15 +101,25 @@ def _ports_of(facts: Facts, host: HostFacts, each: Destination, usable: int, oth
     )  # fmt: skip
 
 
-def _owners(facts: Facts, destination: Destination) -> list[Owner]:
+def _owners(facts: Facts, space: Space, destination: Destination) -> list[Owner]:
     """The processes with connections to it, those with the most first."""
+    place = next(number for number, each in enumerate(facts.spaces) if each is space)
     counts: dict[int, int] = {}
     owners: dict[int, Owner] = {}
-    for each in facts.connections:
-        socket, owner = each.last, each.owner
-        if owner is not None and (socket.local, socket.peer, socket.peer_port) == destination[:3]:
-            counts[owner.pid], owners[owner.pid] = counts.get(owner.pid, 0) + 1, owner
+    found = [(each.owner, 1) for each in facts.connections if each.space == place and _goes_to(each.last, destination)]
+    found += [
+        (each.owner, each.connections)
+        for each in facts.idle
+        if (each.space, each.inbound, each.host, each.port) == (place, False, destination.peer, destination.port)
+    ]
+    for owner, connections in found:
+        if owner is not None:
+            counts[owner.pid], owners[owner.pid] = counts.get(owner.pid, 0) + connections, owner
     return sorted(owners.values(), key=lambda owner: (-counts[owner.pid], owner.pid))
+
+
+def _goes_to(socket: Socket, destination: Destination) -> bool:
+    return (socket.local, socket.peer, socket.peer_port) == (destination.local, destination.peer, destination.port)
 
 
 def _more_ports(host: HostFacts, destination: Destination) -> str | None:

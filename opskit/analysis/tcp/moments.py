@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from opskit.analysis.tcp.groups import summed
 from opskit.proc.tcp_sockets import TIME_WAIT
 from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
     from opskit.analysis.tcp.result import Result
 
@@ -31,12 +32,7 @@ def moment_of(result: Result) -> Moment:
         for name, number in group.verdicts:
             verdicts[name] = verdicts.get(name, 0) + number
     return Moment(
-        result.facts.at_s, verdicts, _sum(group.rates.sent_bytes_s for group in result.groups),
-        _sum(group.rates.received_bytes_s for group in result.groups), sum(each.last for each in result.closing),
+        result.facts.at_s, verdicts, summed(group.rates.sent_bytes_s for group in result.groups),
+        summed(group.rates.received_bytes_s for group in result.groups), sum(each.last for each in result.closing),
         sum(space.states.get(TIME_WAIT, 0) for space in result.facts.spaces),
     )  # fmt: skip
-
-
-def _sum(rates: Iterable[float | None]) -> float | None:
-    known = [rate for rate in rates if rate is not None]
-    return sum(known) if known else None

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from opskit.collect.tcp.facts import Facts, Space, Watched
+    from opskit.collect.tcp.host_facts import HostFacts
 
 _ENOUGH, _ENOUGH_AGAIN = 1000, 20  # segments in the window
 _SOME, _MUCH = 0.01, 0.05  # a server with mobile clients sends 1 to 3 % again all day
@@ -37,19 +38,27 @@ def network_findings(facts: Facts, space: Space) -> Iterator[Finding]:
     yield from _out_of_order(facts, space)
 
 
+def sent_again(host: HostFacts) -> tuple[int, int]:
+    """Data segments that were sent again in the window, and all that were sent (on old kernels ACKs too).
+
+    SYNs to a host that is down are no loss, nor are segments that the peer had already (tail loss probes).
+    """
+    known = "TcpExt.TCPDSACKRecvSegs" if "TcpExt.TCPDSACKRecvSegs" in host.last else "TcpExt.TCPDSACKRecv"
+    again = max(0, change(host, "Tcp.RetransSegs") - change(host, "TcpExt.TCPSynRetrans") - change(host, known))
+    # Neither counter has those that are sent again.
+    new = change(host, "TcpExt.TCPOrigDataSent" if "TcpExt.TCPOrigDataSent" in host.last else "Tcp.OutSegs")
+    return again, new + again
+
+
 def _sent_again(facts: Facts, space: Space) -> Iterator[Finding]:
     host = space.host
-    # SYNs to a host that is down are no loss, nor are segments that the peer had already (tail loss probes).
-    known = "TcpExt.TCPDSACKRecvSegs" if "TcpExt.TCPDSACKRecvSegs" in host.last else "TcpExt.TCPDSACKRecv"
-    again = change(host, "Tcp.RetransSegs") - change(host, "TcpExt.TCPSynRetrans") - change(host, known)
-    sent = change(host, "TcpExt.TCPOrigDataSent" if "TcpExt.TCPOrigDataSent" in host.last else "Tcp.OutSegs")
-    all_sent = sent + again
-    if sent < _ENOUGH or again < max(_ENOUGH_AGAIN, all_sent * _SOME):
+    again, sent = sent_again(host)
+    if sent < _ENOUGH or again < max(_ENOUGH_AGAIN, sent * _SOME):
         return
-    share = again / all_sent
+    share = again / sent
     yield Finding(
         "tcp-host-retransmits", "warning" if share >= _MUCH else "note", HOST,
-        f"the host sent {percent(share)} of its TCP data segments again {in_window(facts)}: {again:,} of {all_sent:,}",
+        f"the host sent {percent(share)} of its TCP data segments again {in_window(facts)}: {again:,} of {sent:,}",
         changes(host, *_SENT_AGAIN), next=shell.command("ip", "-s", "link"), share=round(share, 4), window_s=facts.window_s,
     )  # fmt: skip
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from opskit import shell
 from opskit.analysis.finding import HOST, Entity, Finding
 from opskit.analysis.tcp.space import change, changes, in_window, of_process, who
-from opskit.proc.tcp_sockets import SYN_SENT, address_text
+from opskit.proc.tcp_sockets import SYN_SENT, address_text, backlog
 from opskit.quantities import agreeing, integer, listed, plural
 
 if TYPE_CHECKING:
@@ -43,13 +43,9 @@ def drop_findings(facts: Facts, space: Space, *, is_explained: bool) -> Iterator
     yield from _cookies(facts, space, is_explained)
 
 
-def _backlog(socket: Socket) -> int | None:
-    return None if socket.cookie is None else socket.send_queue  # /proc/net/tcp does not show it
-
-
 def _is_full(socket: Socket) -> bool:
-    backlog = _backlog(socket)
-    return backlog is not None and socket.recv_queue > backlog
+    most = backlog(socket)
+    return most is not None and socket.recv_queue > most
 
 
 def _dropped(facts: Facts, listener: Listener) -> int:
@@ -63,41 +59,41 @@ def _dropped(facts: Facts, listener: Listener) -> int:
 
 def _of_listener(facts: Facts, listener: Listener, dropped: int) -> Finding | None:
     first, last, owner = listener.first, listener.last, listener.owner
-    backlog, waiting = _backlog(last), max(listener.most_waiting, last.recv_queue)
-    if backlog is None:
+    most, waiting = backlog(last), max(listener.most_waiting, last.recv_queue)
+    if most is None:
         return None
     name = address_text(last.local, last.local_port)
-    queued = f"{plural(last.recv_queue, 'connection')} {agreeing(last.recv_queue, 'waits', 'wait')} for accept(), its backlog is {backlog:,}"
+    queued = f"{plural(last.recv_queue, 'connection')} {agreeing(last.recv_queue, 'waits', 'wait')} for accept(), its backlog is {most:,}"
     drops = f"; {plural(dropped, 'time')} {in_window(facts)} a new connection was dropped"
     is_lasting = _is_full(first) and _is_full(last)
     severity: Severity = "error" if is_lasting and dropped else "warning" if is_lasting or dropped else "note"
     if is_lasting:
         summary = f"the listen queue of {name} is full: {queued}{drops if dropped else ''}; {who(owner)} does not accept them in time"
     elif dropped:
-        summary = f"the listen queue of {name} overflows: at most {waiting:,} waited for accept(), its backlog is {backlog:,}{drops}"
-    elif waiting > backlog:
+        summary = f"the listen queue of {name} overflows: at most {waiting:,} waited for accept(), its backlog is {most:,}{drops}"
+    elif waiting > most:
         summary = (
-            f"the listen queue of {name} was full: at most {waiting:,} waited for accept(), its backlog is {backlog:,}"
+            f"the listen queue of {name} was full: at most {waiting:,} waited for accept(), its backlog is {most:,}"
         )
-    elif min(first.recv_queue, last.recv_queue) >= max(_FILLING_LEAST, backlog * _FILLING):
+    elif min(first.recv_queue, last.recv_queue) >= max(_FILLING_LEAST, most * _FILLING):
         summary = f"the listen queue of {name} fills up: {queued}"
     else:
         return None
     entity = Entity("socket", name, None, of_process(owner))
     grown = [text for space in facts.spaces if (text := changes(space.host, *_OVERFLOWS))]
-    evidence = f"sock_diag: Recv-Q {first.recv_queue:,} and {last.recv_queue:,}, backlog {backlog:,}"
+    evidence = f"sock_diag: Recv-Q {first.recv_queue:,} and {last.recv_queue:,}, backlog {most:,}"
     return Finding(
         "tcp-listen-queue-fills" if severity == "note" else "tcp-listen-queue-full", severity, entity, summary, "; ".join([evidence, *grown]),
-        fix=None if is_lasting else _larger_backlog(facts, backlog), next=_next(facts, owner),
-        share=round(min(1.0, last.recv_queue / max(backlog, 1)), 4), window_s=facts.window_s,
+        fix=None if is_lasting else _larger_backlog(facts, most), next=_next(facts, owner),
+        share=round(min(1.0, last.recv_queue / max(most, 1)), 4), window_s=facts.window_s,
     )  # fmt: skip
 
 
-def _larger_backlog(facts: Facts, backlog: int) -> str | None:
+def _larger_backlog(facts: Facts, length: int) -> str | None:
     """What allows a longer queue where the host cuts it; else listen(2) of the program sets it."""
     for space in facts.spaces:
         most = integer(space.host.sysctls.get("net.core.somaxconn", ""))
-        if most is not None and 0 < most <= backlog:
+        if most is not None and 0 < most <= length:
             return shell.command("sysctl", f"net.core.somaxconn={max(4096, most * 2)}")
     return None
 
@@ -112,13 +108,19 @@ def _next(facts: Facts, owner: Owner | None) -> str:
 
 def _overflows(facts: Facts, space: Space) -> Iterator[Finding]:
     number = change(space.host, "TcpExt.ListenOverflows")
-    if number:
-        yield Finding(
-            "tcp-listen-overflows", "note" if facts.ask.pids else "warning", HOST,
-            f"{plural(number, 'time')} {in_window(facts)} a new connection found a full listen queue and was dropped"
-            + (", of another process" if facts.ask.pids else "; none was full when it was read"),
-            changes(space.host, *_OVERFLOWS), next=_LISTEN, window_s=facts.window_s,
-        )  # fmt: skip
+    if not number:
+        return
+    ask = facts.ask
+    are_known = facts.listeners and all(backlog(each.last) is not None for each in facts.listeners)
+    whose = (
+        ", of another process" if ask.pids else ", of a socket that was not asked for" if ask.peer or ask.uids else ""
+    )
+    yield Finding(
+        "tcp-listen-overflows", "note" if whose else "warning", HOST,
+        f"{plural(number, 'time')} {in_window(facts)} a new connection found a full listen queue and was dropped"
+        + (whose or ("; none was full when it was read" if are_known else "")),
+        changes(space.host, *_OVERFLOWS), next=_LISTEN, window_s=facts.window_s,
+    )  # fmt: skip
 
 
 def _cookies(facts: Facts, space: Space, is_explained: bool) -> Iterator[Finding]:

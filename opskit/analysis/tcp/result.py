@@ -69,7 +69,7 @@ class Group(NamedTuple):
     """Connections of one process (by command) with one peer's port, or with one peer to our port (`inbound`).
 
     `verdict`: of the connections that are not idle, the one that most of their traffic or waiting has; `judged`: its connections, the worst first.
-    `verdicts`: how many connections have each.
+    `verdicts`: how many connections have each; of many idle ones none is in `judged`. `space`: a network namespace's place in Facts.spaces.
     """
 
     command: str | None
@@ -82,6 +82,12 @@ class Group(NamedTuple):
     rates: Rates
     shares: Shares | None
     judged: tuple[Judged, ...]
+    space: int = 0
+
+    @property
+    def connections(self) -> int:
+        """How many there are."""
+        return sum(number for _, number in self.verdicts)
 
 
 class Result(NamedTuple):

@@ -42,28 +42,40 @@ class Waits(NamedTuple):
     undecided: float
 
 
-def waits(looks: Sequence[Sample], cycle_s: float | None, tied: str = _UNDECIDED, *, is_long: bool = False) -> Waits:
-    """What the samples say. `cycle_s`: from request to request, or less where these have several segments; None: unknown.
-
-    `tied`: whose turn it is where the samples do not tell (acknowledged()); `is_long`: answers come in many segments.
-    """
-    ordered = _tied_are(looks)
-    tied = tied if ordered == _UNDECIDED else ordered
+def waits(looks: Sequence[Sample], window: Window, last: TcpInfo) -> Waits:
+    """What the samples say."""
+    tied = _tied_are(looks)
+    if tied == _UNDECIDED:
+        tied = acknowledged(window)
     states = [_state(look, tied) for look in looks]
-    for number, (look, later) in enumerate(zip(looks, looks[1:])):
-        if states[number] == _HERE and not look.recv_queue and _came(look, later) and not _left(look, later):
-            states[number] = _ARRIVING
-    span_s = looks[-1].at_s - looks[0].at_s
-    if cycle_s is not None and cycle_s * len(looks) >= _LOOKS_A_CYCLE * span_s:
-        return _parts(_followed(looks, states))
+    # From request to request, or less where both have several segments.
+    cycle_s = window.elapsed_s / window.exchanges if window.exchanges else None
+    is_slow = cycle_s is not None and cycle_s * len(looks) >= _LOOKS_A_CYCLE * (looks[-1].at_s - looks[0].at_s)
+    states = _with_arriving(looks, states, is_slow=is_slow)
+    if is_slow:
+        return _parts(_followed(looks, states, tied))
     found = _parts((state, 1.0) for state in states)
-    here = _by_lengths(looks, states, cycle_s, is_long=is_long)
+    is_long = has_long_answers(window, last)
+    here = None if has_long_requests(window, last) else _by_lengths(looks, states, cycle_s, is_long=is_long)
     if here is None:
         return found
     if is_long:
         return found._replace(arriving=found.arriving + max(0.0, found.here - here), here=min(here, found.here))
     here *= 1 - found.arriving - found.undecided
     return found._replace(awaited=1 - found.arriving - found.undecided - here, here=here)
+
+
+def _with_arriving(looks: Sequence[Sample], states: Sequence[str], *, is_slow: bool) -> list[str]:
+    """The states, where more of an answer came before anything was sent: it was still arriving."""
+    found, comes = [*states], False
+    for number in range(len(looks) - 2, -1, -1):
+        look, later = looks[number], looks[number + 1]
+        came, left = _came(look, later), _left(look, later)
+        if came or left or not is_slow:
+            comes = came and (not left or (is_slow and _came_s(later) < _sent_s(later)))
+        if comes and states[number] == _HERE and not look.recv_queue:
+            found[number] = _ARRIVING
+    return found
 
 
 def _parts(spent: Iterable[tuple[str, float]]) -> Waits:
@@ -144,12 +156,12 @@ def _left(look: Sample, later: Sample) -> bool:
     return _sent_s(later) > _sent_s(look) + _TICK_S
 
 
-def _followed(looks: Sequence[Sample], states: Sequence[str]) -> Iterator[tuple[str, float]]:
-    """The time between samples, cut where data was sent or came."""
+def _followed(looks: Sequence[Sample], states: Sequence[str], tied: str) -> Iterator[tuple[str, float]]:
+    """The time between samples, cut where data was sent or came. Where both were in the same tick, the turn `tied` came later."""
     for look, later, state in zip(looks, looks[1:], states):
         at, now = look.at_s, state
         events = [(_sent_s(later), _PEER)] * _left(look, later) + [(_came_s(later), _HERE)] * _came(look, later)
-        for event_s, after in sorted(events):
+        for event_s, after in sorted(events, key=lambda event: (event[0], event[1] == tied)):
             event_s = min(max(event_s, at), later.at_s)
             # Until data comes an answer was awaited, also where an earlier part of it was here.
             awaited = after == _HERE and now not in (_PEER, _ARRIVING)
@@ -158,38 +170,61 @@ def _followed(looks: Sequence[Sample], states: Sequence[str]) -> Iterator[tuple[
         yield now, later.at_s - at
 
 
-def shares(window: Window, waited: Waits, last: TcpInfo, min_rtt_us: int | None) -> Shares | None:
+def shares(looks: Sequence[Sample], window: Window, last: TcpInfo, min_rtt_us: int | None) -> Shares | None:
     """Who takes the time of requests and responses; None where the samples do not tell. `min_rtt_us`: to this peer."""
     if window.busy is None:
         return None
-    travelling, is_long = on_the_way(window, last, min_rtt_us), has_long_answers(window, last)
-    awaited, here = waited.awaited, waited.here
+    waited = waits(looks, window, last)
+    travelling, is_long = on_the_way(looks, window, last, min_rtt_us), has_long_answers(window, last)
+    awaited, arriving, here = waited.awaited, waited.arriving, waited.here
     by_answers = window.pure_acks is not None and window.pure_acks <= _ALONE * (window.exchanges or 0)
     if waited.undecided > _MOST_UNDECIDED and (is_long or not by_answers):
         return None
-    if by_answers or awaited < window.busy:
+    if is_long and by_answers and awaited > window.busy:
+        # The begin of an answer has acknowledged the request: what was awaited then was the rest of it.
+        awaited, arriving = window.busy, arriving + awaited - window.busy
+    elif (by_answers and not is_long) or awaited < window.busy:
         # Requests were acknowledged by their answers, or no earlier: the kernel has counted how long they were awaited.
-        awaited, here = window.busy, max(0.0, 1 - window.busy - waited.arriving)
-    network = min(1.0, travelling + (waited.arriving if is_long else 0.0))
-    peer = max(0.0, awaited - travelling) + (0.0 if is_long else waited.arriving)
+        awaited, here = window.busy, max(0.0, 1 - window.busy - arriving)
+    network = min(1.0, travelling + (arriving if is_long else 0.0))
+    peer = max(0.0, awaited - travelling) + (0.0 if is_long else arriving)
     others = peer + here
     scale = (1 - network) / others if others else 0.0
     return Shares(peer * scale, network, here * scale) if others else Shares(1 - network, network, 0.0)
 
 
-def on_the_way(window: Window, last: TcpInfo, min_rtt_us: int | None) -> float:
+def on_the_way(looks: Sequence[Sample], window: Window, last: TcpInfo, min_rtt_us: int | None) -> float:
     """The share of the time in which our data was on its way.
 
-    A peer may acknowledge a request late, with its answer, or by a timer after 40 ms: then it counts with the least round trip time.
+    A peer may acknowledge the end of it late, with its answer, or by a timer after 40 ms: that is the peer's time.
     """
     busy, exchanges, pure = window.busy or 0.0, window.exchanges, window.pure_acks
     if min_rtt_us is None or not exchanges or pure is None:
         return busy
+    if has_long_requests(window, last):
+        return _without_last_acks(looks, window)
     excess_s = (last.rtt_us - min_rtt_us) / 1e6
     if pure >= exchanges / 2 and not _DELAYED_ACK_S[0] <= excess_s <= _DELAYED_ACK_S[1]:
         return busy
     travelling_s = exchanges * min_rtt_us / 1e6 + (window.resent_segments or 0) * last.rto_us / 1e6
     return min(busy, travelling_s / window.elapsed_s)
+
+
+def _without_last_acks(looks: Sequence[Sample], window: Window) -> float:
+    """The busy time without what passes after the last segment of a long message and a round trip: the peer is at work."""
+    busy, exchanges = window.busy or 0.0, window.exchanges or 0
+    answered_ms = [
+        look.last_data_sent_ms - look.last_data_recv_ms - look.rtt_us / 1000
+        for look in looks
+        if not look.send_queue and look.last_data_recv_ms < look.last_data_sent_ms
+    ]
+    if window.resent_segments or len(answered_ms) < _FEWEST_ORDERED:
+        return busy
+    late_s = max(0.0, sum(answered_ms) / len(answered_ms) / 1000)
+    late = exchanges * late_s / window.elapsed_s
+    seen = sum(look.unacked == 1 and look.last_data_sent_ms > look.rtt_us / 1000 for look in looks) / len(looks)
+    # An acknowledgement may also come by a timer, or at once.
+    return max(0.0, busy - (seen if late_s > _DELAYED_ACK_S[0] or seen < late / 2 else late))
 
 
 def acknowledged(window: Window) -> str:
@@ -202,10 +237,19 @@ def acknowledged(window: Window) -> str:
 
 
 def has_long_answers(window: Window, last: TcpInfo) -> bool:
-    """Whether answers are so long that the network takes time for them: many segments, and full ones."""
-    if not window.data_in or not window.data_out or not window.received:
+    """Whether what comes is so long that the network takes time for it: many segments, and full ones."""
+    return _is_long(window.data_in, window.data_out, window.received, last.rcv_mss)
+
+
+def has_long_requests(window: Window, last: TcpInfo) -> bool:
+    """The same of what is sent: requests, or the answers of a server."""
+    return _is_long(window.data_out, window.data_in, window.acked, last.snd_mss)
+
+
+def _is_long(segments: int | None, others: int | None, moved: int | None, mss: int) -> bool:
+    if not segments or not others or not moved:
         return False
-    return window.data_in >= _LONG_ANSWER * window.data_out and window.received / window.data_in >= _FULL * last.rcv_mss
+    return segments >= _LONG_ANSWER * others and moved / segments >= _FULL * mss
 
 
 def mean(found: Iterable[Shares]) -> Shares | None:

@@ -36,6 +36,8 @@ VERDICT_WORDS: Mapping[str, str] = {
 }
 _OWNERS = ("the peer's application", "the network", "this application")
 _SEEN_OUT_OF_ORDER = 0.01
+_OFTEN = 0.5
+_LONGEST_ANSWER_MS = 600_000
 
 
 class _Said(NamedTuple):
@@ -47,7 +49,7 @@ class _Said(NamedTuple):
 
 def subject(group: Group) -> str:
     """`orders -> 10.0.0.7:5432 (20 connections)`; of connections that the peer made `10.0.0.9 -> orders:8080 (1 connection)`."""
-    return f"{_ends(group.command, group.inbound, group.host, group.port)} ({plural(len(group.judged), 'connection')})"
+    return f"{_ends(group.command, group.inbound, group.host, group.port)} ({plural(group.connections, 'connection')})"
 
 
 def connection_subject(judged: Judged) -> str:
@@ -130,7 +132,9 @@ def _span(connections: Sequence[Watched]) -> str:
 def _reader_here(it: _Said) -> str:
     waits = _queued(it.connections, "recv_queue")
     if _is_still(it.connections, "read"):
-        return f"this application does not read: {waits} in its receive queue, none of it was read in {_span(it.connections)}"
+        unaccepted = all(each.inbound and not each.last.inode for each in it.connections)
+        why = "it has not accepted the connection" if unaccepted else f"none of it was read in {_span(it.connections)}"
+        return f"this application does not read: {waits} in its receive queue, {why}"
     windows = [window for each in it.connections if (window := window_of(each))]
     read_s = sum(window.per_s(window.read) or 0.0 for window in windows)
     queued = sum(each.last.recv_queue for each in it.connections)
@@ -198,6 +202,9 @@ def _bandwidth(it: _Said) -> str:
     sent, received = it.rates.sent_bytes_s or 0.0, it.rates.received_bytes_s or 0.0
     if received > sent:
         return f"limited by bandwidth: {_rate(received)} are read as fast as this machine can"
+    if (it.rates.rwnd_limited or 0) > _OFTEN:
+        full = f"its window was full {percent(it.rates.rwnd_limited)} of the busy time"
+        return f"limited by bandwidth: {_pace(it.rates)}, as fast as the peer reads ({full})"
     return f"limited by bandwidth: {_pace(it.rates)}, {_little_loss(it.rates)}"
 
 
@@ -228,7 +235,24 @@ def _writer_there(it: _Said) -> str:
 
 def _idle(it: _Said) -> str:
     unread = sum(each.last.recv_queue for each in it.connections if each.last.recv_queue > 1)
-    return f"idle; {size(unread)} wait in the receive queue" if unread else "idle"
+    if unread:
+        return f"idle; {size(unread)} wait in the receive queue"
+    ages_ms = [age for each in it.connections if (age := _unanswered_ms(each)) is not None]
+    if not ages_ms:
+        return "idle"
+    whose = "the peer's" if it.connections[0].inbound else "our"
+    of = f" on {len(ages_ms):,} of them" if len(ages_ms) < len(it.connections) else ""
+    return f"idle; {whose} last message{of}, {duration(max(ages_ms) / 1000)} ago, has no answer so far"
+
+
+def _unanswered_ms(connection: Watched) -> int | None:
+    """How long ago the client sent something, if it was the last to do so, and the server has answered before."""
+    info = connection.last.info
+    if info is None or not info.bytes_received or (info.bytes_acked or 0) <= 1:  # a SYN counts as one byte
+        return None
+    sent, received = info.last_data_sent_ms, info.last_data_recv_ms
+    client, server = (received, sent) if connection.inbound else (sent, received)
+    return client if client < server and client <= _LONGEST_ANSWER_MS else None
 
 
 def _unknown(it: _Said) -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from opskit.collect.fds.ages import Ages
 from opskit.collect.fds.facts import Facts, Group
 from opskit.collect.fds.groups import Grouper
+from opskit.collect.fds.waiting import Waiting
 from opskit.collect.given_pids import GivenPids
 from opskit.errors import NoSuchProcess, NotPermitted, NotSupported
 from opskit.jvm.mapped_files import parse_jvm_maps
@@ -37,7 +38,7 @@ class Collector:
         self._grouper = Grouper(host)
         self._given = GivenPids(host, (ask.pid,), "fds", shows_all=False)
         self._first_s = host.monotonic()
-        self._dumped: dict[tuple[int, bytes], list[FdThread]] | None = None  # by fd and target: an fd is used again
+        self._waiting: Waiting | None = None
 
     def look(self) -> Facts:
         """Read everything. Raises NoSuchProcess, NotPermitted, NotSupported."""
@@ -50,7 +51,7 @@ class Collector:
         taken = open_files(host.fs, pid)
         is_jvm = self._is_jvm(process)
         problems: list[str] = []
-        threads = self._threads(pid, grouping, problems, is_jvm=is_jvm)
+        threads = self._threads(grouping, problems, is_jvm=is_jvm)
         ages = Ages(host, self._started_s(process))
         return Facts(
             process, taken, tuple(_groups(parts, grouping, ages, threads)), at_s, now_s,
@@ -103,27 +104,13 @@ class Collector:
         boot_s = self._host.fs.maybe(parse_boot_time, "stat")
         return None if process.start_ticks is None else started_s(boot_s, process.start_ticks, self._host.clock_ticks)
 
-    def _threads(
-        self, pid: int, grouping: Grouping, problems: list[str], *, is_jvm: bool
-    ) -> dict[Key, tuple[FdThread, ...]]:
-        """The threads that wait, each once in a group. With --ask one dump is taken, at the first look."""
+    def _threads(self, grouping: Grouping, problems: list[str], *, is_jvm: bool) -> dict[Key, tuple[FdThread, ...]]:
+        """A watch without --ask reads counts alone."""
         if not self._host.is_own or (self._watch and not self._ask.ask):
             return {}
-        place = {int(fd): (key, target) for key, one in grouping.groups.items() for fd, target in one.fds}  # a number
-        if self._dumped is None:
-            from opskit.collect.fd_threads import waiting_threads
-
-            self._dumped = {}
-            for thread in waiting_threads(self._host, pid, place, self._ask.ask and is_jvm, problems):
-                if thread.fd in place:
-                    self._dumped.setdefault((thread.fd, place[thread.fd][1]), []).append(thread)
-        found: dict[Key, dict[int, FdThread]] = {}
-        for (fd, target), threads in self._dumped.items():
-            key, now = place.get(fd, (None, b""))
-            if key is not None and now == target:
-                for thread in threads:
-                    found.setdefault(key, {}).setdefault(thread.tid, thread)
-        return {key: tuple(threads.values()) for key, threads in found.items()}
+        if self._waiting is None:
+            self._waiting = Waiting(self._host, self._ask.pid, ask=self._ask.ask and is_jvm)
+        return self._waiting.of(grouping, problems)
 
 
 def _groups(parts: Parts, grouping: Grouping, ages: Ages, threads: dict[Key, tuple[FdThread, ...]]) -> Iterator[Group]:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from opskit import shell
 from opskit.collect.fds.facts import DeletedFacts, DeletedFile, DeletedHolder, FileSystem, Unattached
+from opskit.collect.fds.host import OUTSIDE
 from opskit.errors import NotSupported
 from opskit.proc.cgroup.owner import owner_of
 from opskit.proc.cgroup.tree import parse_cgroup
@@ -132,14 +133,9 @@ def _deleted_file(
             described[file.pid] = host.process(file.pid), owner.label if owner else None
         process, unit = described[file.pid]
         holders.append(DeletedHolder(process, file.fds, file.mapped, unit, _appending(host, file)))
+    path = seen.path.removeprefix("/") if seen.kind in (MEMFD, HUGE_PAGES) else seen.path  # memfd:NAME
     return DeletedFile(
-        seen.device,
-        seen.inode,
-        seen.path,
-        seen.allocated_bytes,
-        seen.size_bytes,
-        is_regular=True,
-        holders=tuple(holders),
+        seen.device, seen.inode, path, seen.allocated_bytes, seen.size_bytes, is_regular=True, holders=tuple(holders)
     )
 
 
@@ -174,6 +170,8 @@ def _left_files(host: Host, walk: TmpfsWalk, scan: _Scan) -> Iterator[Unattached
 def _missing(host: Host, scanner: FileScanner, mounts: TmpfsMounts, walk: TmpfsWalk) -> Iterator[str]:
     fs = host.fs
     yield from coverage_lines(fs, len(scanner.scanned), scanner.denied, 0)
+    if in_initial(fs, "pid") is False:
+        yield OUTSIDE
     if scanner.detached:
         yield f"not looked at: {plural(scanner.detached, 'fd')} of file systems that are mounted nowhere by now"
     if scanner.fds_left <= 0:

@@ -144,7 +144,7 @@ class Grouper:
         return kinds
 
     def _sockets(self, parts: Parts, sockets: Sequence[Fd]) -> Iterator[tuple[Key, list[Fd]]]:
-        names, place_of_socket = name_sockets(self._fs, parts, {fd[1] for fd in sockets})
+        names, place_of_socket = name_sockets(self._fs, parts, [fd[1] for fd in sockets])
         named: list[list[Fd]] = [[] for _ in names]
         unnamed: list[Fd] = []
         for fd in sockets:

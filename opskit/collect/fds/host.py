@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from opskit.proc.open_files import OpenFiles
     from opskit.proc.watches import Place, Watcher
 
+OUTSIDE = "this is a PID namespace: what processes outside of it have open is not seen"
 _MOST_NEAR, _MOST_PROCESSES = 100, 10
 
 
@@ -78,6 +79,8 @@ def _missing(fs: ProcFS, scan: FdScan[list[tuple[str, Place]]], *, is_known: boo
     yield from coverage_lines(fs, len(scan.scanned), scan.denied, 0)
     if scan.denied:
         yield f"inotify and epoll of {plural(len(scan.denied), 'process', 'processes')} are not counted"
+    if in_initial(fs, "pid") is False:
+        yield OUTSIDE
     if not is_known:
         yield "inotify instances and epolls that forks share could not be told apart (kcmp): equal ones count once"
 

@@ -9,12 +9,11 @@ from opskit.collect.tcp.facts import Facts, Space
 from opskit.collect.tcp.gather import begin, gather, wanted
 from opskit.collect.tcp.owners import Owners
 from opskit.collect.tcp.records import Records
-from opskit.collect.tcp.sampling import MOST_ACTIVE, MOST_SAMPLED, Sampler, rate_hz
+from opskit.collect.tcp.sampling import LISTENING_HZ, MOST_ACTIVE, MOST_SAMPLED, Sampler, rate_hz
 from opskit.collect.tcp.space import NetworkSpace, our_namespace
+from opskit.collect.tcp.threads import ConnectionThreads
 from opskit.errors import NotPermitted, NotSupported
 from opskit.proc.namespaces import namespace
-from opskit.proc.rights import how_to_be_allowed
-from opskit.proc.visibility import coverage_lines
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -26,9 +25,15 @@ if TYPE_CHECKING:
     from opskit.proc.tcp_dumps import Dump
 
 _RECENT_MS = 1000
+_RESERVED, _REST = (
+    0.1,
+    1.25,
+)  # of a watch's interval at first; of what the last look took after its window, for judging too
 _MOST_CANDIDATES = 400
 _CHOOSING_LOOKS = 3  # then those are kept that did the most
-_LISTENING_S, _MANY_LISTENING_S, _MANY_LISTENING = 0.1, 0.5, 300
+_MANY_LISTENING, _MANY_LISTENING_S = 300, 0.5
+# At even gaps, looks at requests that repeat at a multiple of the gap would always see the same moment of them.
+_GOLDEN, _UNEVEN = 0.618034, 0.9
 
 
 class _Window:
@@ -49,18 +54,22 @@ class Collector:
         self._host, self._ask, self._keeps_dumps = host, ask, watch
         self._given = GivenPids(host, ask.pids, "tcp")
         self._owners = Owners(host)
+        self._threads = ConnectionThreads(host, ask)
         self._spaces: dict[bytes | None, tuple[NetworkSpace, Dump]] = {}  # with the last dump
         self._begun_s = host.monotonic()
+        self._after_s = _RESERVED * ask.window_s  # what a look does after the window
 
     def look(self) -> Facts:
         """Read one window. Raises NoSuchProcess, NotPermitted where a process's fds cannot be read, NotSupported for a copy without sockets."""
-        host = self._host
+        host, begun_s = self._host, self._host.monotonic()
         ask = self._ask._replace(pids=self._given.living())
         scan = self._scan_given(ask.pids) if ask.pids else None
         spaces = self._namespaces(ask.pids)
         windows = [self._begin(name, pid, wanted(ask, scan)) for name, pid in spaces]
         if host.fs.is_live:
-            self._sample(windows)
+            self._sample(windows, self._window_end_s(begun_s))
+        sampled_s = host.monotonic()
+        if host.fs.is_live:
             for (name, _), window in zip(spaces, windows):
                 window.last = window.space.dump()
                 self._spaces[name] = window.space, window.last
@@ -68,12 +77,21 @@ class Collector:
         records = Records(self._owners)
         ends = [self._end(window, records, wanted(ask, scan)) for window in windows]
         notes = [line for window in windows for line in window.space.missing]
+        connections, closing = self._threads.add(records.connections, records.closing, notes)
         if records.unowned:
+            from opskit.proc.visibility import coverage_lines
+
             notes += coverage_lines(host.fs, len(scan.scanned), scan.denied, len(scan.vanished))
+        elsewhere = () if ask.pids else self._elsewhere(scan.scanned)
+        if not self._keeps_dumps:
+            for space, _ in self._spaces.values():
+                space.close()
+            self._spaces.clear()
+        self._after_s = _REST * (host.monotonic() - sampled_s)
         return Facts(
             ask, max(window.last.at_s for window in windows) - min(window.first.at_s for window in windows),
-            tuple(records.connections), tuple(records.listeners), tuple(records.closing), tuple(ends),
-            is_still=not host.fs.is_live, elsewhere=() if ask.pids else self._elsewhere(),
+            connections, tuple(records.listeners), closing, tuple(ends),
+            is_still=not host.fs.is_live, elsewhere=elsewhere,
             missing=tuple(dict.fromkeys(notes)), at_s=host.monotonic() - self._begun_s, idle=tuple(records.idle),
         )  # fmt: skip
 
@@ -83,6 +101,8 @@ class Collector:
             fs = self._host.fs
             if not fs.is_live:
                 raise NotSupported(f"{fs.path(pid, 'fd')} is not in this copy: the sockets of {pid} are unknown")
+            from opskit.proc.rights import how_to_be_allowed
+
             who = self._host.process(pid)
             remedy = how_to_be_allowed(fs, "CAP_SYS_PTRACE", "opskit", "tcp", pid, pid=pid)
             what = f"the file descriptors of {pid} ({who.command}, user {who.user or 'unknown'})"
@@ -104,17 +124,23 @@ class Collector:
         known = self._spaces.get(name)
         if known is None or not self._keeps_dumps:
             space = NetworkSpace(self._host, pid)
-            space.begin()
             known = space, space.dump()
         window = _Window(self._host, *known, is_wanted)
         self._spaces[name] = known
         return window
 
-    def _sample(self, windows: Sequence[_Window]) -> None:
+    def _window_end_s(self, begun_s: float) -> float:
+        """When the window ends. In a watch the whole look ends where the next one is due, of those dates that leave it half an interval."""
+        window_s = self._ask.window_s
+        if not self._keeps_dumps:
+            return self._host.monotonic() + window_s
+        passed = int((begun_s - self._begun_s) / window_s + 0.5)
+        return max(self._begun_s + (passed + 1) * window_s - self._after_s, begun_s + window_s / 4)
+
+    def _sample(self, windows: Sequence[_Window], end_s: float) -> None:
         """Look at the connections until the window ends."""
         host = self._host
         next_s = listened_s = host.monotonic()
-        end_s = next_s + self._ask.window_s
         many = sum(len(window.begun.listening) for window in windows) > _MANY_LISTENING
         looks = 0
         while (now := host.monotonic()) < end_s:
@@ -126,10 +152,13 @@ class Collector:
                     window.sampler.keep_most_active(MOST_ACTIVE)
             looks += 1
             if now >= listened_s:
-                listened_s = now + (_MANY_LISTENING_S if many else _LISTENING_S)
+                listened_s = now + (_MANY_LISTENING_S if many else 1 / LISTENING_HZ)
             step_s = 1 / rate_hz(sum(len(window.sampler.tracks) for window in windows))
             next_s = max(next_s + step_s, now + step_s / 2)  # late looks are left out
-            host.sleep(max(0.0, min(next_s, end_s) - host.monotonic()))
+            due_s = next_s + (looks * _GOLDEN % 1 - 0.5) * _UNEVEN * step_s
+            host.sleep(max(0.0, min(due_s, end_s) - host.monotonic()))
+        for window in windows:
+            window.sampler.look_at_listening()
 
     def _end(self, window: _Window, records: Records, is_wanted: Callable[[Row], bool] | None) -> Space:
         """Add the records of a network namespace."""
@@ -137,13 +166,13 @@ class Collector:
         found = gather(window.last, is_wanted, self._owners.pid_of, window.begun.ports, active_ms)
         records.add(window.first, window.begun, window.sampler, found)
         space = window.space
-        return Space(space.name, space.source, found.states, space.end(window.last.sockets()))
+        return Space(space.name, space.source, found.states, space.end(window.last.ends()))
 
-    def _elsewhere(self) -> tuple[tuple[int, int], ...]:
+    def _elsewhere(self, pids: Sequence[int]) -> tuple[tuple[int, int], ...]:
         """A process of each other network namespace, and how many there are."""
         fs = self._host.fs
         counts: dict[bytes, tuple[int, int]] = {}
-        for pid in fs.pids():
+        for pid in pids:
             name = namespace(fs, pid, "net")
             if name is not None and name not in self._spaces:
                 first, number = counts.get(name, (pid, 0))

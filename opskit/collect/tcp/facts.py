@@ -57,7 +57,7 @@ class Watched(NamedTuple):
     """A connection at the begin and the end of the window. `samples`: empty for those that were read at both ends alone.
 
     `first` is `last` where the connection is new within the window, or where there was one look alone (/proc, a copy).
-    `elapsed_s`: between `first` and `last`. `inbound`: its local port is listened on here.
+    `elapsed_s`: between `first` and `last`. `inbound`: its local port is listened on here. `space`: its place in Facts.spaces.
     """
 
     first: Socket
@@ -67,6 +67,7 @@ class Watched(NamedTuple):
     owner: Owner | None
     samples: tuple[Sample, ...] = ()
     threads: tuple[FdThread, ...] = ()
+    space: int = 0
 
 
 class Idle(NamedTuple):
@@ -81,6 +82,7 @@ class Idle(NamedTuple):
     inbound: bool
     state: int
     connections: int
+    space: int = 0
 
 
 class Listener(NamedTuple):

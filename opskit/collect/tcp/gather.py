@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from opskit.proc.inet_diag import packed
-from opskit.proc.tcp_sockets import CLOSE_WAIT, LISTEN, SYN_RECV, TIME_WAIT
+from opskit.proc.tcp_sockets import CLOSE_WAIT, ESTABLISHED, LISTEN, SYN_RECV, TIME_WAIT
 from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
@@ -17,7 +17,9 @@ if TYPE_CHECKING:
     from opskit.proc.tcp_dumps import Dump, Place
 
 _NEW_SYN_RECV = 12
-_NOT_CONNECTED = frozenset({TIME_WAIT, SYN_RECV, _NEW_SYN_RECV})  # counted alone: no process has them
+_NOT_CONNECTED = frozenset(
+    {LISTEN, TIME_WAIT, SYN_RECV, _NEW_SYN_RECV}
+)  # no process has the last three: they are counted alone
 MOST_SINGLE = 200  # connections that are all told of one by one, whether they did anything or not
 
 # A group of connections: PID of the owner or None, inbound, state, family, the peer's address, the service's port (two bytes)
@@ -83,22 +85,25 @@ def begin(dump: Dump, is_wanted: Callable[[Row], bool] | None, recent_ms: int) -
     active: list[tuple[int, int, bytes, Place]] = []
     found = Begun(0, few, {}, set(), [])
     connections, place = 0, dump.place
-    for chunk, start, row in dump:
-        _, state, ports, _, cookie, receive, send, _, _, sent_ms, received_ms, _ = row
-        if state == LISTEN:
-            found.ports.add(ports[:2])
-        if state in _NOT_CONNECTED or (is_wanted is not None and not is_wanted(row)):
-            continue
-        if state == LISTEN:
-            found.listening[cookie] = place(chunk, start)
-            continue
-        connections += 1
-        if connections <= MOST_SINGLE:
-            few.append((cookie, place(chunk, start)))
-        if receive or send or sent_ms < recent_ms or received_ms < recent_ms:
-            active.append((-receive - send, min(sent_ms, received_ms), cookie, place(chunk, start)))
-        if state == CLOSE_WAIT:
-            found.closing.append(row)
+    for chunk, rows in dump.chunks():
+        for start, row in rows:
+            _, state, ports, _, cookie, receive, send, _, _, sent_ms, received_ms, _ = row
+            if state != ESTABLISHED:
+                if state == LISTEN:
+                    found.ports.add(ports[:2])
+                    if is_wanted is None or is_wanted(row):
+                        found.listening[cookie] = place(chunk, start)
+                if state in _NOT_CONNECTED:
+                    continue
+            if is_wanted is not None and not is_wanted(row):
+                continue
+            connections += 1
+            if connections <= MOST_SINGLE:
+                few.append((cookie, place(chunk, start)))
+            if receive or send or sent_ms < recent_ms or received_ms < recent_ms:
+                active.append((-receive - send, min(sent_ms, received_ms), cookie, place(chunk, start)))
+            if state == CLOSE_WAIT:
+                found.closing.append(row)
     if connections > MOST_SINGLE:
         active.sort(key=lambda one: one[:3])
         few = [one[2:] for one in active]
@@ -111,38 +116,46 @@ def gather(
 ) -> Gathered:  # fmt: skip
     """Sort the last dump. `listened`: local ports that were listened on before; `active_ms`: the window."""
     found = Gathered({}, {}, {}, {}, {})
-    states, single, idle, listening, closing = found
+    single, listening, closing = found.single, found.listening, found.closing
     few: list[tuple[bytes, tuple[Key, Place]]] = []
-    counts: dict[Key, int] = {}
-    examples: dict[Key, Place] = {}
+    counts: dict[Key, list[Any]] = {}  # how many, and the place of the first one
+    left = MOST_SINGLE + 1
+    of_state = [0] * 256  # a state is one byte
     ports, place = set(listened), dump.place
-    for chunk, start, row in dump:
-        family, state, both, peer, cookie, receive, send, _, inode, sent_ms, received_ms, _ = row
-        states[state] = states.get(state, 0) + 1
-        if state == LISTEN:
-            ports.add(both[:2])
-        if state in _NOT_CONNECTED or (is_wanted is not None and not is_wanted(row)):
-            continue
-        if state == LISTEN:
-            listening[cookie] = place(chunk, start)
-            continue
-        port = both[:2]
-        inbound = port in ports
-        pid = pid_of(inode) if pid_of is not None else None
-        key = (pid, inbound, state, family, peer, port if inbound else both[2:])
-        if state == CLOSE_WAIT:
-            closing.setdefault(key, []).append(row)
-        if receive or send or sent_ms <= active_ms or received_ms <= active_ms:
-            single[cookie] = key, place(chunk, start)
-            continue
-        if key not in counts:
-            counts[key] = 0
-            examples[key] = place(chunk, start)
-        counts[key] += 1
-        if len(few) <= MOST_SINGLE:
-            few.append((cookie, (key, place(chunk, start))))
-    if len(single) + sum(counts.values()) <= MOST_SINGLE:
+    for chunk, rows in dump.chunks():
+        for start, row in rows:
+            family, state, both, peer, cookie, receive, send, _, inode, sent_ms, received_ms, _ = row
+            of_state[state] += 1
+            if state != ESTABLISHED:
+                if state == LISTEN:
+                    ports.add(both[:2])
+                    if is_wanted is None or is_wanted(row):
+                        listening[cookie] = place(chunk, start)
+                if state in _NOT_CONNECTED:
+                    continue
+            if is_wanted is not None and not is_wanted(row):
+                continue
+            port = both[:2]
+            pid = None if pid_of is None else pid_of(inode)
+            key = (
+                (pid, True, state, family, peer, port) if port in ports else (pid, False, state, family, peer, both[2:])
+            )
+            if state == CLOSE_WAIT:
+                closing.setdefault(key, []).append(row)
+            if receive or send or sent_ms <= active_ms or received_ms <= active_ms:
+                single[cookie] = key, place(chunk, start)
+                continue
+            group = counts.get(key)
+            if group is None:
+                counts[key] = [1, chunk, start]
+            else:
+                group[0] += 1
+            if left:
+                left -= 1
+                few.append((cookie, (key, place(chunk, start))))
+    found.states.update((state, number) for state, number in enumerate(of_state) if number)
+    if len(single) + sum(group[0] for group in counts.values()) <= MOST_SINGLE:
         single.update(few)
     else:
-        idle.update((key, (count, examples[key])) for key, count in counts.items())
+        found.idle.update((key, (group[0], place(*group[1:]))) for key, group in counts.items())
     return found

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from opskit.host import Host
-    from opskit.proc.tcp_sockets import Socket
+    from opskit.proc.inet_diag import End
 
 T = TypeVar("T")
 
@@ -60,22 +60,22 @@ class HostReader:
         self._pid, self._place = pid, ours if pid is None else (pid, "net")
         self._tcp_mem = self._sysctl(_three, "net.ipv4.tcp_mem")
         self._max_orphans = self._sysctl(_one, "net.ipv4.tcp_max_orphans")
-        self._first: dict[str, int] | None = None
+        self._counted: tuple[dict[str, int], dict[str, int]] | None = None
 
-    def begin(self) -> None:
-        """Read the counters at the begin of the first window; each later one begins where the one before ended."""
-        self._first = self._counters()
-
-    def end(self, sockets: Iterable[Socket]) -> HostFacts:
-        """Read the rest at the end of a window. `sockets`: all of the namespace, in every state."""
-        fs = self._host.fs
+    def count(self) -> None:
+        """Read the counters: at the begin of a window, and at its end, where the next one begins."""
         last = self._counters()
-        first, self._first = self._first if self._first is not None else last, last
+        self._counted = self._counted[1] if self._counted else last, last
+
+    def end(self, ends: Iterable[End]) -> HostFacts:
+        """Read the rest after a window. `ends`: of all sockets of the namespace, in every state."""
+        fs = self._host.fs
+        first, last = self._counted or ({}, {})
         is_ours = self._reads_its_sysctls()
         texts = {name: text for name in _NAMED if is_ours and (text := self._sysctl(str.strip, name)) is not None}
         ports = optional(parse_port_range, texts.get("net.ipv4.ip_local_port_range", ""))
         reserved = optional(parse_ports, texts.get("net.ipv4.ip_local_reserved_ports", ""), default=frozenset())
-        use = None if ports is None else port_use(sockets, *ports, reserved)
+        use = None if ports is None else port_use(ends, *ports, reserved)
         return HostFacts(
             first=first,
             last=last,

@@ -33,11 +33,14 @@ class Owners:
         return self.scans[0]
 
     @property
-    def pid_of(self) -> Callable[[int], int | None]:
-        """The function from an inode to the process that has the socket."""
-        if len(self.scans) == 1:
-            return self.scans[0].pid_of
-        return lambda inode: next((pid for scan in self.scans if (pid := scan.pid_of(inode)) is not None), None)
+    def pid_of(self) -> Callable[[int], int | None] | None:
+        """The function from an inode to the process that has the socket; None: no process that was read has any."""
+        scans = [scan for scan in self.scans if scan.tables]
+        if not scans:
+            return None
+        if len(scans) == 1:
+            return scans[0].pid_of
+        return lambda inode: next((pid for scan in scans if (pid := scan.pid_of(inode)) is not None), None)
 
     def owner(self, inode: int) -> Owner | None:
         """The process that has a socket, and its fd."""

@@ -30,17 +30,24 @@ class Records:
         self.listeners: list[Listener] = []
         self.closing: list[Closing] = []
         self.unowned = False
+        self._space = -1
 
     def add(self, first: Dump, begun: Begun, sampler: Sampler, found: Gathered) -> None:
         """Add those of one network namespace: at the begin, in between, and at the end."""
+        self._space += 1
         self._add_connections(first, sampler, found, begun.ports)
         for key, (number, place) in found.idle.items():
             _, inbound, state, family, peer, port = key
             owner = self._owner(place.socket().inode)
-            self.idle.append(Idle(owner, packed(family, peer), _number(port), inbound, state, number))
+            self.idle.append(Idle(owner, packed(family, peer), _number(port), inbound, state, number, self._space))
         for cookie, last in found.listening.items():
-            before, after = begun.listening.get(cookie, last).socket(), last.socket()
-            most = max(before.recv_queue, after.recv_queue, sampler.most_waiting.get(cookie, 0))
+            before, after, most = begun.listening.get(cookie, last).socket(), last.socket(), 0
+            if cookie in sampler.listening:  # these looks have the drops, which a dump of all sockets has not
+                early, late, most = sampler.listening[cookie]
+                before, after = (
+                    each._replace(memory=look.socket().memory) for each, look in ((before, early), (after, late))
+                )
+            most = max(before.recv_queue, after.recv_queue, most)
             self.listeners.append(Listener(before, after, self._owner(after.inode), most))
         self._add_closing(begun.closing, found.closing)
 
@@ -68,7 +75,8 @@ class Records:
         after = last.socket()
         before = after if first is last else first.socket()
         elapsed_s = last.at_s - first.at_s
-        self.connections.append(Watched(before, after, elapsed_s, inbound, self._owner(after.inode), samples))
+        owner = self._owner(after.inode)
+        self.connections.append(Watched(before, after, elapsed_s, inbound, owner, samples, space=self._space))
 
     def _add_closing(self, begun: list[Row], found: Mapping[Key, list[Row]]) -> None:
         before = {row[4] for row in begun}
@@ -95,7 +103,8 @@ class Records:
 
     def _group_of(self, row: Row, groups: Iterable[Key]) -> Key | None:
         """The group of a connection that was closed within the window. Its process is unknown where it was read at the end alone."""
-        pid = self._owners.pid_of(row[8])
+        pid_of = self._owners.pid_of
+        pid = None if pid_of is None else pid_of(row[8])
         same = [
             key
             for key in groups

@@ -18,11 +18,12 @@ MOST_SAMPLED = 200  # of more connections, those are sampled that do the most
 MOST_ACTIVE = 50
 _LOOKS_A_S = 2500
 _FEWEST_HZ, _MOST_HZ = 20, 50
+LISTENING_HZ = 4
 
 
 def rate_hz(connections: int) -> float:
-    """How often to look at so many connections."""
-    return min(_MOST_HZ, max(_FEWEST_HZ, _LOOKS_A_S / max(1, connections)))
+    """How often to look at so many connections; without any, only at listening sockets."""
+    return min(_MOST_HZ, max(_FEWEST_HZ, _LOOKS_A_S / connections)) if connections else LISTENING_HZ
 
 
 class Track:
@@ -48,14 +49,17 @@ class Track:
 
 
 class Sampler:
-    """Looks at connections of one network namespace; `tracks` by their cookies."""
+    """Looks at connections of one network namespace; `tracks` by their cookies.
+
+    `listening`: each listening socket at the first and the last look, and the most that waited for accept(2).
+    """
 
     def __init__(self, host: Host, space: NetworkSpace) -> None:
         self._host, self._space = host, space
         self._reader = Reader()
         self._begun_s = host.monotonic()
         self.tracks: dict[bytes, Track] = {}
-        self.most_waiting: dict[bytes, int] = {}
+        self.listening: dict[bytes, tuple[Place, Place, int]] = {}
 
     def begin(self, places: Sequence[tuple[bytes, Place]]) -> None:
         """Choose the connections: cookies, and where each socket is in the dump."""
@@ -82,10 +86,14 @@ class Sampler:
                 track.add(self._host.monotonic(), self._begun_s, message, self._reader)
 
     def look_at_listening(self) -> None:
-        """Look once at the queue of each listening socket."""
-        for _, _, row in self._space.listening() or ():
-            if row[5] > self.most_waiting.get(row[4], 0):
-                self.most_waiting[row[4]] = row[5]
+        """Look once at the queue of each listening socket, and at what it has dropped."""
+        dump = self._space.listening()
+        if dump is None:
+            return
+        for chunk, start, row in dump:
+            cookie, waiting, place = row[4], row[5], dump.place(chunk, start)
+            first, _, most = self.listening.get(cookie, (place, place, 0))
+            self.listening[cookie] = first, place, max(most, waiting)
 
 
 def _queued(track: Track) -> int:

@@ -6,12 +6,10 @@ from contextlib import nullcontext
 from typing import TYPE_CHECKING
 
 from opskit.collect.tcp.host import HostReader
-from opskit.errors import NotSupported
-from opskit.proc.files.net_tcp import parse_net_tcp
+from opskit.errors import NoSuchProcess, NotSupported
 from opskit.proc.fs import DENIED, ProcFS, optional
-from opskit.proc.inet_diag import Reader
+from opskit.proc.inet_diag import INFO, SKMEMINFO, Reader
 from opskit.proc.namespaces import namespace
-from opskit.proc.rights import how_to_be_allowed
 from opskit.proc.tcp_dumps import ListedDump, MessageDump
 from opskit.proc.tcp_sockets import LISTEN
 
@@ -21,12 +19,15 @@ if TYPE_CHECKING:
 
     from opskit.collect.tcp.host_facts import HostFacts
     from opskit.host import Host
+    from opskit.proc.inet_diag import End
+    from opskit.proc.kernel.network_namespace import NetworkNamespace
     from opskit.proc.kernel.sock_diag import SockDiag
     from opskit.proc.tcp_dumps import Dump
     from opskit.proc.tcp_sockets import Socket
 
 
 SOCK_DIAG, PROC = "sock_diag", "proc"
+_ALL_STATES = 0xFFF
 _UNKNOWN = "losses, round-trip times, byte counts and backlogs are unknown: /proc has only states and queues"
 _FILES = ("tcp", "tcp6")
 
@@ -43,87 +44,119 @@ class NetworkSpace:
     """
 
     def __init__(self, host: Host, pid: int | None) -> None:
-        """Open it. Raises NotSupported for a copy without net/tcp."""
+        """Open it."""
         self._host, self._pid = host, pid
-        ours = our_namespace()
+        ours = our_namespace() if host.fs.is_live else None
         name = ours if pid is None else namespace(host.fs, pid, "net")
         self.name = None if name is None else name.decode("ascii", "replace")
         self.source = PROC
         self.missing: tuple[str, ...] = ()
         self._reader = Reader()
         self._diag: SockDiag | None = None
-        self._path = None if pid is None or (name is not None and name == ours) else host.fs.path(pid, "ns", "net")
+        self._namespace: NetworkNamespace | None = None
         if host.fs.is_live:
-            self._open()
+            self._open(is_ours=pid is None or (name is not None and name == ours))
         reads_as_itself = host.is_own and self._diag is not None
         self._reads_host = HostReader(host, None if reads_as_itself else pid)
-        self._has_begun = False
 
-    def _open(self) -> None:
-        """Make the netlink sockets there; without the right to, stay here."""
+    def _open(self, *, is_ours: bool) -> None:
+        """Make the netlink socket there; without the right to, stay here."""
         from opskit.proc.kernel.sock_diag import SockDiag
 
         try:
-            with self._inside():
-                diag = SockDiag()
-            for _ in diag.dump(1 << LISTEN):  # the cheapest one: whether the kernel has inet_diag
-                pass
+            if not is_ours:
+                self._namespace = self._entered()
         except OSError as error:
-            where = (
-                f"the network namespace of {self._pid} cannot be entered"
-                if self._path
-                else "sock_diag is not available"
-            )
-            why = self._advice() if self._path and isinstance(error, DENIED) else error.strerror or str(error)
-            self.missing = (f"{where} ({why}); {_UNKNOWN}",)
-            self._path = None
+            why = self._advice() if isinstance(error, DENIED) else error.strerror or str(error)
+            self.missing = (f"the network namespace of {self._pid} cannot be entered ({why}); {_UNKNOWN}",)
             return
-        self._diag, self.source = diag, SOCK_DIAG
+        try:
+            with self._inside():
+                self._diag, self.source = SockDiag(), SOCK_DIAG
+        except OSError as error:
+            self._lose(error)
+            return
+        self.listening()  # the cheapest dump: whether the kernel has inet_diag
+
+    def _entered(self) -> NetworkNamespace:
+        """The namespace, after it was entered once. Raises OSError."""
+        from opskit.proc.kernel.network_namespace import NetworkNamespace
+
+        namespace = NetworkNamespace(self._host.fs.path(self._pid, "ns", "net"))
+        try:
+            with namespace.inside():
+                pass
+        except OSError:
+            namespace.close()
+            raise
+        return namespace
 
     def _advice(self) -> str:
+        from opskit.proc.rights import how_to_be_allowed
+
         return how_to_be_allowed(self._host.fs, "CAP_SYS_ADMIN", "opskit", "tcp", self._pid, pid=self._pid)
 
     def _inside(self) -> AbstractContextManager[None]:
-        if self._path is None:
-            return nullcontext()
-        from opskit.proc.kernel.network_namespace import network_namespace
+        return nullcontext() if self._namespace is None else self._namespace.inside()
 
-        return network_namespace(self._path)
+    def close(self) -> None:
+        """Let the namespace and the netlink socket go."""
+        if self._namespace is not None:
+            self._namespace.close()
+        if self._diag is not None:
+            self._diag.close()
 
     def dump(self) -> Dump:
-        """All sockets. Raises NotSupported where neither source can be read."""
-        clock = self._host.monotonic
-        if self._diag is not None:
-            return MessageDump(self._diag.dump(), self._reader, clock)
-        return ListedDump(self._listed(), clock)
+        """All sockets, and with them the host's counters.
+
+        Raises NotSupported where neither source can be read, NoSuchProcess where the process has ended.
+        """
+        dump = self._messages(_ALL_STATES, INFO) or ListedDump(self._listed(), self._host.monotonic)
+        with self._inside():
+            self._reads_host.count()
+        return dump
 
     def listening(self) -> Dump | None:
-        """The listening sockets alone; None: that costs as much as a dump."""
-        diag = self._diag
-        return None if diag is None else MessageDump(diag.dump(1 << LISTEN), self._reader, self._host.monotonic)
+        """The listening sockets alone, with what they dropped; None: that costs as much as a dump."""
+        return self._messages(1 << LISTEN, SKMEMINFO)
+
+    def _messages(self, states: int, attribute: int) -> Dump | None:
+        """A dump by sock_diag, where that can be read."""
+        if self._diag is not None:
+            try:
+                return MessageDump(self._diag.dump(states, 1 << attribute - 1), self._reader, self._host.monotonic)
+            except OSError as error:
+                self._lose(error)
+        return None
 
     def looks(self, keys: list[bytes]) -> Iterator[bytes | None]:
-        """A message about each of some sockets; None: it is gone, or there is no sock_diag."""
-        return iter([None] * len(keys)) if self._diag is None else self._diag.look(keys)
+        """A message about each of some sockets; None: it is gone. Without sock_diag none at all."""
+        if self._diag is not None:
+            try:
+                yield from self._diag.look(keys)
+            except OSError as error:
+                self._lose(error)
+
+    def _lose(self, error: OSError) -> None:
+        """Go on without sock_diag."""
+        self._diag, self.source = None, PROC
+        self.missing = (*self.missing, f"sock_diag is not available ({error.strerror or error}); {_UNKNOWN}")
 
     def _listed(self) -> list[Socket]:
+        from opskit.proc.files.net_tcp import parse_net_tcp
+
         fs = self._host.fs
         places = ["thread-self/net", "self/net", "1/net", "net"] if self._pid is None else [f"{self._pid}/net"]
         for place in places:
             tables = [fs.maybe(parse_net_tcp, place, name) for name in _FILES]
             if any(table is not None for table in tables):
                 return [socket for table in tables for socket in table or ()]
-        what = f"{fs.path(self._pid or 'self', 'net', 'tcp')} cannot be read"
-        raise NotSupported(f"{what}: {'copy it too' if not fs.is_live else 'this kernel has no IPv4 or denies it'}")
+        if self._pid is not None and fs.is_live:  # one that is ending has no network namespace any more
+            raise NoSuchProcess(self._pid, "it ended while its sockets were read")
+        remedy = "this kernel has no IPv4" if fs.is_live else "copy it too"
+        raise NotSupported(f"{fs.path(self._pid or 'self', 'net', 'tcp')} cannot be read: {remedy}")
 
-    def begin(self) -> None:
-        """Read the host's counters at the begin of the first window."""
-        if not self._has_begun:
-            self._has_begun = True
-            with self._inside():
-                self._reads_host.begin()
-
-    def end(self, sockets: Iterable[Socket]) -> HostFacts:
-        """The host at the end of a window. Raises OSError where the namespace is gone."""
+    def end(self, ends: Iterable[End]) -> HostFacts:
+        """The host, with its counters between the last two dumps. `ends`: of all its sockets."""
         with self._inside():
-            return self._reads_host.end(sockets)
+            return self._reads_host.end(ends)

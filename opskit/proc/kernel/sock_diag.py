@@ -22,7 +22,7 @@ ALL_STATES = 0xFFF
 _AF_NETLINK, _SOCK_DIAG = 16, 4
 _SOL_SOCKET, _SO_RCVBUF, _SO_RCVTIMEO = _socket.SOL_SOCKET, _socket.SO_RCVBUF, _socket.SO_RCVTIMEO
 _TIMEOUT = struct.pack("@ll", 10, 0)  # the kernel answers within the call; an emulated one may not
-_TCP, _IPV4, _IPV6, _ANY_FAMILY = 6, 2, 10, 0
+_TCP, _IPV4, _IPV6, _UNIX, _ANY_FAMILY = 6, 2, 10, 1, 0
 _COMPATIBLE, _BY_FAMILY = 18, 20  # TCPDIAG_GETSOCK, SOCK_DIAG_BY_FAMILY
 _ERROR, _DONE, _OVERRUN = 2, 3, 4
 _REQUEST, _DUMP = 1, 0x300
@@ -48,7 +48,7 @@ class SockDiag:
     def __init__(self) -> None:
         self._socket = _socket.socket(_AF_NETLINK, _socket.SOCK_RAW | _socket.SOCK_CLOEXEC, _SOCK_DIAG)
         self._number = 0
-        self._dumping = False
+        self._dump_number = 0  # of a dump that has not ended
         self._compatible = True
         with suppress(OSError):
             self._socket.setsockopt(_SOL_SOCKET, _SO_RCVBUF, _BUFFER_BYTES)
@@ -77,6 +77,11 @@ class SockDiag:
                 if family == _IPV4 or error.errno != errno.ENOENT:  # a kernel without IPv6
                     raise
 
+    def dump_unix(self) -> Iterator[bytes]:
+        """Chunks of messages about all unix sockets, with name and peer: struct unix_diag_msg. Raises OSError: ENOENT without unix_diag."""
+        show_name, show_peer = 1, 4
+        yield from self._dump(_BY_FAMILY, struct.pack("=BBHIII8x", _UNIX, 0, 0, ALL_STATES, 0, show_name | show_peer))
+
     def look(self, keys: list[bytes]) -> Iterator[bytes | None]:
         """A message about each socket, by its key, in their order; None: it is no longer there."""
         for first in range(0, len(keys), _BUFFERED_REPLIES):
@@ -95,51 +100,44 @@ class SockDiag:
 
     def _reply(self, number: int) -> bytes | None:
         for _ in range(_MOST_STALE):
-            message = self._socket.recv(_CHUNK_BYTES)
-            if len(message) < _HEADER.size:
-                break
-            _, kind, _, found, _ = _HEADER.unpack_from(message)
+            message, kind, found, _ = self._receive()
             if found == number:
                 return message if kind in (_BY_FAMILY, _COMPATIBLE) else None
         raise OSError(errno.EPROTO, "no answer of sock_diag")
 
     def _dump(self, kind: int, body: bytes) -> Iterator[bytes]:
-        if self._dumping:
-            self._drain()
+        for _ in range(_MOST_STALE):
+            if not self._dump_number:
+                break
+            self._receive()  # the kernel refuses a second dump beside one that was abandoned (EBUSY)
         self._number += 1
         number = self._number
         self._socket.send(_HEADER.pack(_HEADER.size + len(body), kind, _REQUEST | _DUMP, number, 0) + body)
-        self._dumping = True
-        while True:
-            chunk = self._socket.recv(_CHUNK_BYTES)
-            if len(chunk) < _HEADER.size:
-                raise OSError(errno.EPROTO, "no answer of sock_diag")
-            _, kind, _, found, _ = _HEADER.unpack_from(chunk)
-            if found != number:  # of a dump that was abandoned
+        self._dump_number = number
+        while self._dump_number == number:
+            chunk, kind, found, end = self._receive()
+            if found != number:  # a look that nobody read
                 continue
             if kind in (_ERROR, _DONE):
-                self._dumping = False
                 _check(chunk)
-                return
-            if kind == _OVERRUN:
-                self._dumping = False
+            elif kind == _OVERRUN:
                 raise OSError(errno.ENOBUFS, os.strerror(errno.ENOBUFS))
-            end = _end_of_dump(chunk, number)
-            yield chunk if end is None else chunk[:end]
-            if end is not None:
-                self._dumping = False
-                return
+            else:
+                yield chunk[:end]
 
-    def _drain(self) -> None:
-        """Read an abandoned dump to its end: the kernel refuses a second one beside it (EBUSY), and its end would end the next one."""
-        for _ in range(_MOST_STALE):
-            chunk = self._socket.recv(_CHUNK_BYTES)
-            if len(chunk) < _HEADER.size:
-                break
-            _, kind, _, number, _ = _HEADER.unpack_from(chunk)
-            if kind in (_ERROR, _DONE) or _end_of_dump(chunk, number) is not None:
-                break
-        self._dumping = False
+    def _receive(self) -> tuple[bytes, int, int, int]:
+        """Messages that came together: the type and the sequence number of the first, and where the messages of a dump end."""
+        chunk = self._socket.recv(_CHUNK_BYTES)
+        if len(chunk) < _HEADER.size:
+            raise OSError(errno.EPROTO, "no answer of sock_diag")
+        _, kind, _, number, _ = _HEADER.unpack_from(chunk)
+        end = len(chunk)
+        if number == self._dump_number:
+            done = _end_of_dump(chunk, number)
+            if done is not None or kind in (_ERROR, _DONE, _OVERRUN):
+                self._dump_number = 0
+            end = end if done is None else done
+        return chunk, kind, number, end
 
 
 def _end_of_dump(chunk: bytes, number: int) -> int | None:

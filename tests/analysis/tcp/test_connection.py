@@ -61,6 +61,11 @@ def test_a_request_that_nobody_reads():
     samples = steady(recv_queue=300, last_data_recv_ms=9000)
     assert judged({}, {}, samples=samples, recv_queue=300, inbound=True)[0] == verdicts.READER_HERE
     assert judged({}, {}, samples=samples, recv_queue=300) == (verdicts.IDLE, "idle; 300 B wait in the receive queue")
+    waiting = judged({}, {}, samples=samples, recv_queue=300, inbound=True, inode=0, owner=None)
+    assert (
+        waiting[1]
+        == "this application does not read: 300 B wait in its receive queue, it has not accepted the connection"
+    )
     # The end of the data, which the peer has sent, counts as a byte that was not read.
     assert (
         judged({}, {}, samples=steady(recv_queue=1), recv_queue=1, inbound=True, state=CLOSE_WAIT)[0] == verdicts.IDLE
@@ -92,7 +97,12 @@ def test_a_fast_peer_with_a_full_window():
     last = {"bytes_acked": 1_000 * MIB, "bytes_sent": 1_000 * MIB, "busy_us": 2_000_000, "rwnd_limited_us": 1_500_000,
             "rtt_us": 80, "min_rtt_us": 20}  # fmt: skip
     samples = steady(send_queue=2 * MIB, unacked=400, rtt_us=80)
-    assert judged({}, last, samples=samples, send_queue=2 * MIB)[0] == verdicts.BANDWIDTH
+    verdict, answer = judged({}, last, samples=samples, send_queue=2 * MIB)
+    assert verdict == verdicts.BANDWIDTH
+    assert answer.endswith("as fast as the peer reads (its window was full 75 % of the busy time)")
+    # A reader that takes 6 MiB every 50 ms: data arrives late, but not for a queue on the path.
+    slow = {**last, "rtt_us": 12_000, "bytes_acked": 260_000_000}
+    assert judged({}, slow, samples=steady(send_queue=3 * MIB, unacked=400, rtt_us=12_000))[0] == verdicts.BANDWIDTH
 
 
 def test_a_window_that_is_smaller_than_the_path():
@@ -279,6 +289,20 @@ def test_a_stream_with_small_confirmations_is_no_request():
 def test_nothing_happened():
     assert judged({}, {}) == (verdicts.IDLE, "idle")
     assert judged({}, {}, samples=steady(last_data_sent_ms=60_000, last_data_recv_ms=60_000)) == (verdicts.IDLE, "idle")
+
+
+def test_an_answer_that_takes_longer_than_the_window():
+    """Nothing moves; who sent last is said. A server that has answered is at rest, and so is a client that has its answer."""
+    asked = {"bytes_acked": 900, "bytes_received": 5000, "last_data_sent_ms": 12_000, "last_data_recv_ms": 14_000}
+    answered = {**asked, "last_data_recv_ms": 11_000}
+    assert judged(asked, asked)[1] == "idle; our last message, 12.0 s ago, has no answer so far"
+    assert judged(answered, answered)[1] == "idle"
+    assert (
+        judged(answered, answered, inbound=True)[1] == "idle; the peer's last message, 11.0 s ago, has no answer so far"
+    )
+    assert judged(asked, asked, inbound=True)[1] == "idle"
+    one_way = {**asked, "bytes_received": 0}
+    assert judged(one_way, one_way)[1] == "idle"
 
 
 def test_a_single_look_has_no_verdict():

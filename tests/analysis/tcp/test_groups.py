@@ -11,6 +11,8 @@ from opskit.analysis.tcp.harm import connection_findings
 from opskit.analysis.tcp.result import Shares
 from opskit.analysis.tcp.words import connection_subject, percents, sentence
 from opskit.catalog import FINDINGS
+from opskit.collect.tcp.facts import Idle
+from opskit.proc.tcp_sockets import FIN_WAIT_1
 
 MIB = 1 << 20
 STOPPED = {"recv_queue": 2 * MIB, "samples": steady(recv_queue=2 * MIB)}
@@ -138,6 +140,7 @@ def test_harm_is_a_finding(connection, code):
     pytest.param(watched({}, {"bytes_acked": 50_000, "busy_us": 2_000_000, "rwnd_limited_us": 2_000_000}, **BLOCKED), id="a slow peer"),
     pytest.param(watched({}, {"busy_us": 2_000_000, "rwnd_limited_us": 2_000_000}, inbound=True, **BLOCKED), id="a client that does not read"),
     pytest.param(watched(CUT_OFF, CUT_OFF, send_queue=100, inbound=True), id="a client that is gone"),
+    pytest.param(watched(CUT_OFF, CUT_OFF, send_queue=1, state=FIN_WAIT_1, inode=0, owner=None), id="closed here, and the peer is gone"),
     pytest.param(watched({}, {**LOSSY, "total_retrans": 5, "data_segs_out": 250, "bytes_sent": 360_000, "bytes_retrans": 7240}), id="too few segments"),
     pytest.param(watched({}, {"bytes_acked": 9_000_000, "busy_us": 2_000_000, "rtt_us": 400_000}, samples=steady(send_queue=MIB, unacked=10, rtt_us=400_000)), id="queueing"),
     pytest.param(Exchange(rtt=1, peer=400, here=1).watched(), id="a slow answer"),
@@ -155,6 +158,16 @@ def test_one_client_with_a_bad_line_among_many():
     assert codes(watched({}, LOSSY), *others) == []
 
 
+def test_clients_on_the_internet():
+    """Their lines lose some all day: 2 % is no finding, 6 % is. A server there, and a client in this network, are held to 1 %."""
+    public = bytes([9, 9, 9, 9])
+    much = {**LOSSY, "bytes_retrans": 600_000, "total_retrans": 414}
+    assert codes(watched({}, LOSSY, peer=public, inbound=True)) == []
+    assert codes(watched({}, much, peer=public, inbound=True)) == ["tcp-network-loses"]
+    assert codes(watched({}, LOSSY, peer=public)) == ["tcp-network-loses"]
+    assert codes(watched({}, LOSSY, inbound=True)) == ["tcp-network-loses"]
+
+
 def test_a_black_hole_needs_proof():
     """A single silent peer may be gone; two show the same by chance hardly ever."""
     silent = {
@@ -169,3 +182,27 @@ def test_a_black_hole_needs_proof():
     assert groups_of([one])[0].verdict == verdicts.BLACK_HOLE
     assert codes(one) == []
     assert codes(one, one) == ["tcp-mtu-black-hole"]
+
+
+def test_idle_connections_that_were_only_counted():
+    """They belong to the group of the others, or are one of their own."""
+    counted = [
+        Idle(OWNER, PEER, 5432, False, 1, 19_000),
+        Idle(OWNER, PEER, 5432, False, 8, 5),
+        Idle(None, PEER, 80, True, 1, 7),
+    ]
+    first, second = groups_of(asking(2), counted)
+    assert first.verdicts == ((verdicts.REQUESTS, 2), (verdicts.IDLE, 19_005))
+    assert sentence(first).startswith("orders -> 10.0.0.7:5432 (19,007 connections): the peer's application takes 8")
+    assert (second.verdict, second.judged, second.connections, second.pids) == (verdicts.IDLE, (), 7, ())
+    assert sentence(second) == "10.0.0.7 -> :80 (7 connections): idle"
+
+
+def test_the_same_address_in_two_network_namespaces():
+    """127.0.0.1 of two containers are two peers."""
+    one, two = (watched({}, {"bytes_acked": 5000}, local_port=number)._replace(space=number) for number in (0, 1))
+    assert [(group.space, group.connections) for group in groups_of([one, two])] == [(0, 1), (1, 1)]
+    assert {group.space for group in groups_of([], [Idle(None, PEER, 80, True, 1, 7, space) for space in (0, 1)])} == {
+        0,
+        1,
+    }

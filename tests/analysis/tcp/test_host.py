@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from tcphostfacts import (
     CLIENT,
     SERVER,
@@ -20,7 +22,8 @@ from opskit.analysis.tcp.closing import Look, closing_look
 from opskit.analysis.tcp.host import host_findings
 from opskit.analysis.tcp.limits import usable_ports
 from opskit.collect.fd_threads import FdThread
-from opskit.collect.tcp.facts import Owner, Request
+from opskit.collect.tcp.facts import Idle, Owner, Request
+from opskit.collect.tcp.host import COUNTERS
 from opskit.collect.tcp.host_facts import Destination
 from opskit.proc.tcp_sockets import SYN_SENT, TIME_WAIT, SocketMemory
 
@@ -69,6 +72,52 @@ def test_unknown_values():
     )
     assert host_findings(facts) == []
     assert host_findings(facts._replace(spaces=())) == []
+
+
+NUMBERS = st.integers(0, 2**64)
+SOME = st.one_of(st.none(), NUMBERS)
+NAMES = st.sampled_from(sorted(COUNTERS | {"Conntrack.drop", "Conntrack.early_drop"}))
+KEYS = st.sampled_from(
+    ["net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem", "net.core.somaxconn", "net.ipv4.tcp_tw_reuse", "net.ipv4.tcp_syncookies"]
+)
+HOSTS = st.builds(
+    host_facts,
+    first=st.dictionaries(NAMES, NUMBERS),
+    last=st.dictionaries(NAMES, NUMBERS),
+    sockstat=st.dictionaries(st.sampled_from(["TCP.mem", "TCP.orphan", "TCP.tw"]), NUMBERS),
+    ports=st.one_of(st.none(), st.tuples(st.integers(0, 100), st.integers(100, 200), st.integers(0, 300))),
+    ports_used=SOME,
+    destinations=st.lists(
+        st.builds(Destination, st.binary(min_size=4, max_size=4), st.binary(min_size=16, max_size=16), st.integers(0, 65535), NUMBERS,
+                  st.dictionaries(st.integers(0, 12), NUMBERS), NUMBERS),
+        max_size=5,
+    ).map(tuple),
+    tcp_mem_pages=st.one_of(st.none(), st.tuples(NUMBERS, NUMBERS, NUMBERS)),
+    max_orphans=SOME,
+    max_time_wait=SOME,
+    conntrack=st.one_of(st.none(), st.tuples(NUMBERS, NUMBERS)),
+    sysctls=st.dictionaries(KEYS, st.sampled_from(["", "1", "2", "4096 1 5", "x y z", "0 0 0", "128"])),
+)  # fmt: skip
+LISTENERS = st.builds(
+    listener, st.tuples(NUMBERS, NUMBERS), NUMBERS, NUMBERS, st.tuples(SOME, SOME), st.sampled_from([SERVER, None])
+)
+CLOSING = st.builds(
+    closing, st.integers(0, 99), NUMBERS, SOME, st.booleans(), NUMBERS, owner=st.sampled_from([SERVER, None])
+)
+
+
+@given(
+    HOSTS,
+    st.lists(LISTENERS, max_size=3),
+    st.lists(CLOSING, max_size=3),
+    st.sampled_from([0.0, 0.5, 1e9]),
+    st.booleans(),
+)
+def test_any_numbers(host, listeners, some, window_s, is_still):
+    """Whatever a kernel or a copy says: shares are between 0 and 1, and each code is in the catalog with its class."""
+    found = host_findings(tcp_facts(host, (), listeners, some, window_s=window_s, is_still=is_still))
+    assert all(each.share is None or 0 <= each.share <= 1 for each in found)
+    assert all(each.severity == "note" or each.class_ != "tidy" for each in found)
 
 
 class TestListenQueues:
@@ -139,7 +188,12 @@ class TestListenQueues:
         """A warning about the host; a note where the command is about a process."""
         host = host_facts({"TcpExt.ListenOverflows": 2})
         assert codes(tcp_facts(host)) == [("warning", "tcp-listen-overflows")]
-        assert codes(tcp_facts(host, request=Request(pids=(4242,)))) == [("note", "tcp-listen-overflows")]
+        assert one(tcp_facts(host, listeners=[listener()])).summary.endswith(
+            "was dropped; none was full when it was read"
+        )
+        assert one(tcp_facts(host, listeners=[listener(cookie=None)])).summary.endswith("was dropped")
+        for request in (Request(pids=(4242,)), Request(uids=frozenset({0})), Request(peer=(b"1234", 32, None))):
+            assert codes(tcp_facts(host, request=request)) == [("note", "tcp-listen-overflows")]
 
     def test_overflows_in_the_past(self):
         """A note, once."""
@@ -268,6 +322,46 @@ class TestCloseWait:
         assert "grew from 12 to 90 in 4 min 0 s, +19 a minute" in found.summary
         assert found.next == "opskit fds 4242 --ask"
 
+    def test_a_leak_to_many_peers(self):
+        """One to each: a client that never closes. With one peer that leaks, that one is named alone."""
+        many = [closing(1, inbound=False, host=f"10.0.{each // 250}.{each % 250}", port=443) for each in range(300)]
+        found = one(tcp_facts(closing=many))
+        assert found.severity == "warning"
+        assert "java (4242) has 300 connections to 300 peers that their peers closed" in found.summary
+        assert codes(tcp_facts(closing=many[:199])) == []
+        assert (
+            "60 connections to 10.9.9.9:443"
+            in one(tcp_facts(closing=[*many, closing(60, inbound=False, host="10.9.9.9", port=443)])).summary
+        )
+        working = [watched(tcp_socket(peer=f"10.1.{each // 250}.{each % 250}"), owner=SERVER) for each in range(301)]
+        assert codes(tcp_facts(closing=many, connections=working)) == []
+
+    def test_clients_that_wait_in_a_full_queue_are_gone(self):
+        """No process has them yet: the queue is the finding."""
+        waiting = listener((129, 129), local_port=8080)
+        assert codes(tcp_facts(closing=[closing(100, owner=None)], listeners=[waiting])) == [
+            ("warning", "tcp-listen-queue-full")
+        ]
+        assert len(codes(tcp_facts(closing=[closing(300, owner=None)], listeners=[waiting]))) == 2
+
+    def test_a_slow_leak(self):
+        """One a minute, in a watch of 20 minutes: no step between two looks shows it."""
+        facts = tcp_facts(closing=[closing(20, lasting=20, inbound=False, oldest_ms=5)], at_s=1200.0)
+        (place,) = closing_look(facts).counts
+        looks = [Look(2.0 * at, {place: at // 30}) for at in range(600)]
+        found = one(facts, [*looks, closing_look(facts)])
+        assert found.severity == "warning"
+        assert "grew from 0 to 20 in 20 min 0 s, +1 a minute" in found.summary
+
+    def test_idle_connections_work_too(self):
+        """Where there are many connections, idle ones are counted in groups."""
+        idle = (
+            Idle(SERVER, address("10.0.0.5"), 8080, True, 1, 300),
+            Idle(SERVER, address("10.0.0.5"), 81, True, 1, 300),
+        )
+        assert codes(tcp_facts(closing=[closing(25)], idle=idle)) == [("note", "tcp-close-wait")]
+        assert codes(tcp_facts(closing=[closing(25)], idle=idle[1:])) == [("warning", "tcp-close-wait")]
+
     def test_ups_and_downs(self):
         """A number that falls in between is no leak."""
         facts = tcp_facts(closing=[closing(12, lasting=9, inbound=False)], at_s=100.0)
@@ -299,6 +393,8 @@ class TestPorts:
         connections = [watched(tcp_socket(local_port=50000 + each)) for each in range(100)]
         connections.append(watched(tcp_socket(peer_port=1), owner=Owner(1, 1, "other", 3)))
         found = one(tcp_facts(self.with_ports(100), connections=connections))
+        idle = (Idle(SERVER, address("10.0.0.7"), 5432, False, 1, 99),)
+        assert "most by java (4242);" in one(tcp_facts(self.with_ports(100), idle=idle)).summary
         assert (found.severity, found.code, found.share) == ("error", "tcp-ports-exhausted", 1.0)
         assert found.summary == (
             "all 100 local ports for connections from 10.0.0.1 to 10.0.0.7:5432 are used, most by python3 (5151); "

@@ -241,6 +241,26 @@ answer(os.getpid())
     assert not system_at(result.facts, tmp_path).files
 
 
+def test_another_root(staged, tmp_path):
+    """With --root the file systems are those of the machine's processes, `/` included."""
+    result, device, space = staged("mkdir root; mount --bind / root; mount -t proc proc root/proc;", """
+held = gone("/var/tmp/opskit-held", 1 << 20)
+found = collect_deleted(Host.at(f"{sys.argv[1]}/root", None))
+sys.stdout.buffer.write(pickle.dumps((judge_deleted(found), os.fstat(held).st_dev, os.statvfs("/").f_blocks)))
+sys.stdout.flush()
+os._exit(0)
+""")  # fmt: skip
+    [(system, file)] = [
+        (system, file)
+        for system in result.facts.systems
+        for file in system.files
+        if file.path == "/var/tmp/opskit-held"
+    ]
+    assert (system.device, file.bytes) == (device, MIB)
+    if os.stat("/").st_dev == device:
+        assert (system.mount, bool(system.size_bytes)) == ("/", bool(space))
+
+
 def test_held_by_the_kernel(staged, tmp_path):
     """The deleted file behind a loop device has no process; it is named."""
     (result,) = staged(EXT4 + "rm image;", "answer()")

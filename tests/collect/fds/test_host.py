@@ -62,7 +62,17 @@ def user(root_only):
     with reserved_user() as entry:
         if entry is None:
             pytest.skip("no free system user")
+        until = time.monotonic() + 10
+        while any(_uid(name) == entry.pw_uid for name in os.listdir("/proc")) and time.monotonic() < until:
+            time.sleep(0.05)  # the killed child of a test before
         yield entry
+
+
+def _uid(pid):
+    try:
+        return os.stat(f"/proc/{pid}").st_uid if pid.isdigit() else None
+    except FileNotFoundError:
+        return None
 
 
 def used(facts, kind, uid):

@@ -13,6 +13,7 @@ from tcphostfacts import tcp_socket
 from opskit.collect.tcp.host import COUNTERS, HostReader
 from opskit.host import Host
 from opskit.proc.fs import ProcFS
+from opskit.proc.inet_diag import as_end
 from opskit.proc.treefs import TreeFS
 
 _READ = """
@@ -21,17 +22,17 @@ from opskit.collect.tcp.host import HostReader
 from opskit.host import Host
 from opskit.proc.fs import ProcFS
 reader = HostReader(Host(ProcFS()), int(sys.argv[1]))
-reader.begin()
+reader.count()
 found = reader.end([])
 print(found.ports, found.max_time_wait, found.conntrack is not None, found.tcp_mem_pages, found.last["Tcp.CurrEstab"])
 """
 
 
-def read(pid=None, sockets=()):
+def read(pid=None):
     """One window."""
     reader = HostReader(Host(ProcFS()), pid)
-    reader.begin()
-    return reader.end(sockets)
+    reader.count()
+    return reader.end(())
 
 
 def test_this_namespace():
@@ -80,8 +81,11 @@ def test_windows_follow_each_other():
     """The counters at the end of a window are those at the begin of the next one."""
     with stage("time_wait") as staged:
         reader = HostReader(Host(ProcFS()), staged.pid)
-        reader.begin()
-        windows = [reader.end(()) for _ in range(3)]
+        reader.count()
+        windows = []
+        for _ in range(3):
+            reader.count()
+            windows.append(reader.end(()))
         assert windows[0].last is windows[1].first
         assert windows[1].last is windows[2].first
 
@@ -105,7 +109,9 @@ def test_a_copy(tmp_path):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
     host = Host(TreeFS(str(tmp_path)))
-    found = HostReader(host).end([tcp_socket(local_port=40005)])
+    reader = HostReader(host)
+    reader.count()
+    found = reader.end([as_end(tcp_socket(local_port=40005))])
     assert found.first == found.last == {"Tcp.OutSegs": 9, "Tcp.RetransSegs": 1}
     assert (found.ports, found.ports_used, found.tcp_mem_pages, found.max_orphans) == (
         (40000, 40009, 2),
@@ -118,7 +124,9 @@ def test_a_copy(tmp_path):
     for pid, target in ((1, "net:[1]"), (7, "net:[2]")):
         (tmp_path / str(pid) / "ns").mkdir(parents=True, exist_ok=True)
         (tmp_path / str(pid) / "ns" / "net").symlink_to(target)
-    its = HostReader(host, 7).end([])
+    reader = HostReader(host, 7)
+    reader.count()
+    its = reader.end([])
     assert (its.ports, its.conntrack, its.last) == (None, None, {"Tcp.OutSegs": 5})
     assert HostReader(host, 1).end([]).ports == (40000, 40009, 2)
 

@@ -8,6 +8,7 @@ from tcphostfacts import address, tcp_socket
 
 from opskit.collect.tcp.host_facts import Destination
 from opskit.collect.tcp.ports import PortUse, port_use
+from opskit.proc.inet_diag import as_end
 from opskit.proc.tcp_sockets import ESTABLISHED, LISTEN, SYN_RECV, TIME_WAIT
 
 STATES = st.sampled_from([ESTABLISHED, TIME_WAIT, SYN_RECV, LISTEN, 12])
@@ -37,18 +38,20 @@ def test_ports_of_a_destination():
         tcp_socket(LISTEN, local_port=102, peer_port=0),
     ]
     local, peer = address("10.0.0.1"), address("10.0.0.7")
-    assert port_use(sockets, 100, 110, {109, 5000}) == PortUse(
+    assert port_use(map(as_end, sockets), 100, 110, {109, 5000}) == PortUse(
         2,
         2,
         (Destination(local, peer, 5432, 4, {ESTABLISHED: 2, TIME_WAIT: 2}, 1), Destination(local, peer, 80, 1, {1: 1})),
     )
+    mapped = [tcp_socket(local_port=100, family=10), tcp_socket(local_port=101)]
+    assert [each.used for each in port_use(map(as_end, mapped), 100, 110).destinations] == [2]
     assert port_use([], 1, 2) == PortUse(0, 0, ())
 
 
 @given(SOCKETS, st.sets(st.integers(98, 112)))
 def test_as_counted_one_by_one(sockets, reserved):
     """For any sockets the sums are those of a plain count."""
-    found = port_use(sockets, 100, 110, reserved)
+    found = port_use(map(as_end, sockets), 100, 110, reserved)
     inside = [each for each in sockets if 100 <= each.local_port <= 110]
     taken = {each.local_port for each in inside if each.state == LISTEN} | {
         port for port in reserved if 100 <= port <= 110

@@ -265,7 +265,11 @@ LISTENING = {
     "one waits": (tcpresults.LISTENERS, "No queue is full: 2 listening sockets; at most 41 of 100 wait for accept(2) on [::]:8080."),
     "full": (
         (tcpresults.LISTENERS[0]._replace(most_waiting=101), tcpresults.LISTENERS[1]),
-        "1 of 2 listening sockets has a full queue: connections wait for accept(2).",
+        "The queue of [::]:8080 is full: 101 connections wait for accept(2), its backlog is 100 (2 listening sockets).",
+    ),
+    "of /proc": (
+        tuple(each._replace(last=each.last._replace(cookie=None, send_queue=0)) for each in tcpresults.LISTENERS),
+        "2 listening sockets; at most 41 wait for accept(2) on [::]:8080; the backlogs are unknown.",
     ),
     "idle": (tcpresults.LISTENERS[1:], "No queue is full: 1 listening socket; no connection waits for accept(2)."),
 }  # fmt: skip

@@ -30,7 +30,6 @@ from opskit.render.views.tcp.fields import (
     OWNER,
     RATES,
     SHARES,
-    connections_of,
     host_name,
     state_name,
 )
@@ -106,7 +105,7 @@ _NAMES: Sequence[Field[Group]] = (
     Field("port", ID),
 )
 _OWNED = [*_inside("owner", [field for field in OWNER if field.name in ("pid", "command", "fd")])]
-_CONNECTIONS: Field[Group] = Field("connections", COUNT, value=connections_of)
+_CONNECTIONS: Field[Group] = Field("connections", COUNT)
 _VERDICT = (
     Field("verdict", value=itemgetter(0)),
     Field("connections", COUNT, value=itemgetter(1), help="with this verdict"),

@@ -109,11 +109,6 @@ def _part(whole: str, name: str) -> Callable[[Judged], Any]:
     return value
 
 
-def connections_of(group: Group) -> int:
-    """How many there are: idle ones may be counted alone."""
-    return sum(number for _, number in group.verdicts)
-
-
 def owner_of(judged: Judged) -> Owner | None:
     """The process that has the connection open."""
     return judged.connection.owner
@@ -182,7 +177,7 @@ GROUP: Sequence[Field[Group]] = (
     Field("inbound", FLAG, help="the peers have connected to our port; else we to theirs"),
     Field("host", value=lambda group: host_name(group.host), help="the peer's address"),
     Field("port", ID, help="inbound: ours, else the peer's"),
-    Field("connections", COUNT, value=connections_of),
+    Field("connections", COUNT),
     Field("verdict", help="see docs/commands/tcp.md"),
     Field("sentence", value=sentence),
     Field("verdicts", map_of(COUNT), value=lambda group: dict(group.verdicts), help="how many connections have each"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from opskit.analysis.tcp.network import sent_again
 from opskit.proc.tcp_sockets import address_text
 from opskit.quantities import agreeing, duration, percent, plural
 from opskit.render.fields import COUNT, ID, NUMBER, TEXT, Field, list_of, map_of, record, records
@@ -78,12 +79,11 @@ def summary(facts: Facts) -> Iterator[str]:
 
 
 def _segments(host: HostFacts, facts: Facts) -> Iterator[str]:
-    risen = changes(host)
-    sent, again = risen.get("Tcp.OutSegs"), risen.get("Tcp.RetransSegs")
-    if facts.is_still or sent is None or again is None:
+    if facts.is_still or "Tcp.RetransSegs" not in host.last:
         return
-    share = f" ({percent(again / sent)})" if again and sent else ""
-    yield f"{again:,} of {plural(sent, 'segment')} sent again{share} in {duration(facts.window_s)}"
+    again, sent = sent_again(host)
+    share = f" ({percent(again / sent)})" if again else ""
+    yield f"{again:,} of {plural(sent, 'data segment')} sent again{share} in {duration(facts.window_s)}"
 
 
 def limits(facts: Facts) -> Iterator[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from opskit.proc.tcp_sockets import address_text
+from opskit.proc.tcp_sockets import address_text, backlog
 from opskit.quantities import duration, plural
 from opskit.render.fields import COUNT, ID, SHARE, TEXT, Field, record
 from opskit.render.report import Block, Report
@@ -46,8 +46,8 @@ def dropped_since_start(listener: Listener) -> int | None:
 
 def _share(listener: Listener) -> float | None:
     """How full its queue was at the most."""
-    backlog = listener.last.send_queue
-    return round(min(listener.most_waiting / backlog, 1), 4) if backlog else None
+    most = backlog(listener.last)
+    return round(min(listener.most_waiting / most, 1), 4) if most else None
 
 
 LISTENER: Sequence[Field[Listener]] = (
@@ -56,7 +56,7 @@ LISTENER: Sequence[Field[Listener]] = (
     Field("port", ID, value=lambda it: it.last.local_port),
     Field("waiting", COUNT, "waiting", lambda it: it.last.recv_queue, help="connections that wait for accept(2)"),
     Field("most_waiting", COUNT, "most", help="in the window", rank=3),
-    Field("backlog", COUNT, "backlog", lambda it: it.last.send_queue, help="of listen(2), at most net.core.somaxconn"),
+    Field("backlog", COUNT, "backlog", lambda it: backlog(it.last), help="of listen(2), at most net.core.somaxconn"),
     Field("filled", SHARE, value=_share, help="0 to 1: most_waiting of backlog"),
     Field("dropped", COUNT, "dropped", dropped, show=lambda number: "-" if number is None else f"{number:,}", rank=1,
           help="connections that were refused in the window, the queue was full"),
@@ -89,14 +89,21 @@ def _verdict(result: Result) -> Iterator[str]:
         whose = " of these processes" if result.facts.ask.pids else ""
         yield f"No TCP socket{whose} listens."
         return
-    full = [each for each in listeners if each.most_waiting > each.last.send_queue]
+    full = [each for each in listeners if (most := backlog(each.last)) is not None and each.most_waiting > most]
     counted = plural(len(listeners), "listening socket")
-    most = max(listeners, key=lambda each: each.most_waiting)
-    if full:
-        yield f"{len(full):,} of {counted} {'has' if len(full) == 1 else 'have'} a full queue: connections wait for accept(2)."
-    elif most.most_waiting:
-        where = address_text(most.last.local, most.last.local_port)
-        yield f"No queue is full: {counted}; at most {most.most_waiting:,} of {most.last.send_queue:,} wait for accept(2) on {where}."
+    fullest = max(listeners, key=lambda each: each.most_waiting)
+    if len(full) == 1:
+        where, length = address_text(full[0].last.local, full[0].last.local_port), backlog(full[0].last)
+        waiting = plural(full[0].most_waiting, "connection waits", "connections wait")
+        yield f"The queue of {where} is full: {waiting} for accept(2), its backlog is {length:,} ({counted})."
+    elif full:
+        yield f"{len(full):,} of {counted} have a full queue: connections wait for accept(2)."
+    elif fullest.most_waiting:
+        where = address_text(fullest.last.local, fullest.last.local_port)
+        if (length := backlog(fullest.last)) is None:
+            yield f"{counted.capitalize()}; at most {fullest.most_waiting:,} wait for accept(2) on {where}; the backlogs are unknown."
+        else:
+            yield f"No queue is full: {counted}; at most {fullest.most_waiting:,} of {length:,} wait for accept(2) on {where}."
     else:
         yield f"No queue is full: {counted}; no connection waits for accept(2)."
 

@@ -9,12 +9,11 @@ from opskit.analysis.tcp.words import answer, connection_answer, connection_subj
 from opskit.records import NamedTuple
 from opskit.render.fields import COUNT, ID, TEXT, Field
 from opskit.render.report import Block, Listing, Report
-from opskit.render.views.tcp import host, listen, sentences
+from opskit.render.views.tcp import host, sentences
 from opskit.render.views.tcp.fields import (
     CLOSING,
     RATES,
     TABLE_RATES,
-    connections_of,
     host_name,
     local_text,
     owner_of,
@@ -52,7 +51,7 @@ TEXT_TABLE: Sequence[Field[Group]] = (
     Field("direction", TEXT, "direction", lambda group: "in" if group.inbound else "out"),
     Field("host", TEXT, "peer", lambda group: host_name(group.host)),
     Field("port", ID, "port"),
-    Field("connections", COUNT, "connections", connections_of),
+    Field("connections", COUNT, "connections"),
     Field("verdict", TEXT, "verdict"),
     *RATES,
     Field("sentence", TEXT, "sentence", sentence),
@@ -78,6 +77,8 @@ TEXT_CONNECTIONS: Sequence[Field[Judged]] = (
 def report(about: About, result: Result, shown: Shown) -> Report:
     """Groups, or with --listen listening sockets."""
     if shown.listen:
+        from opskit.render.views.tcp import listen
+
         made = listen.report(about, result, shown.top)
     else:
         made = Report(
@@ -117,7 +118,7 @@ def _blocks(result: Result, shown: Shown) -> Iterator[Block[Any]]:
         return
     judged = [each for group in groups for each in group.judged]
     if judged:
-        counted = sum(map(connections_of, groups)) - len(judged)
+        counted = sum(group.connections for group in groups) - len(judged)
         title = f"connections, without {counted:,} idle ones" if counted else "connections"
         yield Block(TEXT_CONNECTIONS if shown.text else CONNECTIONS, judged[:top], len(judged), title, one_line=True)
     if result.closing:

@@ -11,7 +11,7 @@ from opskit.escape import printable
 from opskit.proc.tcp_sockets import CLOSE_WAIT, ESTABLISHED, address_text
 from opskit.quantities import agreeing, duration, listed, percent, plural, size
 from opskit.render.views.java_stack import where_in_java
-from opskit.render.views.tcp.fields import connections_of, host_name
+from opskit.render.views.tcp.fields import host_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -34,7 +34,7 @@ def verdict(result: Result) -> Iterator[str]:
         yield _none(result)
         return
     if result.facts.is_still:
-        connections = sum(map(connections_of, groups))
+        connections = sum(group.connections for group in groups)
         yield f"{plural(connections, 'connection')}, looked at once: no rates, so no verdict on what is slow."
         return
     told = group_told(result)
@@ -166,7 +166,7 @@ def _next(group: Group) -> str | None:
         return None
     if group.verdict in _HERE or (group.shares and group.shares.here == most):
         return f"next: {shell.command('opskit', 'jpmp' if owner.is_jvm else 'profile', owner.pid)}"
-    return f"next: {shell.command('opskit', 'tcp', owner.pid, '-v')}" if connections_of(group) > 1 else None
+    return f"next: {shell.command('opskit', 'tcp', owner.pid, '-v')}" if group.connections > 1 else None
 
 
 def _at_peer(group: Group) -> str:

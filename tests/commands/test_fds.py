@@ -191,17 +191,17 @@ def test_the_machine_and_its_deleted_files_in_every_format(inprocess, options, f
 
 def test_the_process_nearest_to_its_limit_comes_first(of, spawn):
     """More than 80 % of RLIMIT_NOFILE: a finding, which names the command for a closer look."""
-    code = "import os, resource, sys\nresource.setrlimit(resource.RLIMIT_NOFILE, (64, 128))\nkept = [os.open('/', 0) for _ in range(58)]\nprint(1, flush=True)\nsys.stdin.read()"
+    code = "import os, resource, sys\nresource.setrlimit(resource.RLIMIT_NOFILE, (64, 128))\nkept = [os.open('/', 0) for _ in range(60)]\nprint(1, flush=True)\nsys.stdin.read()"
     near = spawn(code, stdin=subprocess.PIPE)
     document = of(codes=(1,))
     row = next(row for row in document["nearest"] if row["pid"] == near.pid)
-    assert (row["taken"], row["soft_limit"], row["hard_limit"], row["left"]) == (61, 64, 128, 3)
+    assert (row["taken"], row["soft_limit"], row["hard_limit"], row["left"]) == (63, 64, 128, 1)
     [finding] = [each for each in document["findings"] if each["subject"] == str(near.pid)]
     assert finding["code"] == "rlimit-nearly-used"
     try_next([finding], "rlimit-nearly-used")
     of_process = of(near.pid, codes=(1,))
     assert (
-        of_process["verdict"][0] == f"{near.pid} ({row['command']}): 61 of 64 file descriptors (RLIMIT_NOFILE), 3 left."
+        of_process["verdict"][0] == f"{near.pid} ({row['command']}): 63 of 64 file descriptors (RLIMIT_NOFILE), 1 left."
     )
 
 

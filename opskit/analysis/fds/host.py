@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from opskit.collect.fds.facts import HostFacts, User
 
-_MOST_NAMED = 10  # processes that are a finding each
+_MOST_NAMED = 3  # processes that are a finding each: the first screen has room for the commands of so many
 _ALARMING = 0.95  # of a limit of the machine or of a user
 
 

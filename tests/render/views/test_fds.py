@@ -232,6 +232,16 @@ def test_a_file_system_that_is_not_mounted():
     assert document["file_systems"][0]["used_share"] is None
 
 
+def test_many_processes_near_their_limit_fit_the_first_screen():
+    """A family of forks: three are findings with their commands, the others are counted and listed."""
+    near = fdfacts.host().facts.nearest[0]
+    result = fdfacts.host(nearest=tuple(near._replace(process=near.process._replace(pid=pid)) for pid in range(1, 60)))
+    assert next(host.verdict(result)).endswith("(94 %). 59 processes use more than 80 % of theirs.")
+    assert [finding.entity.id for finding in result.findings if finding.code == "rlimit-nearly-used"] == [1, 2, 3]
+    out = table.render(host.report(About("HOST", "T", "V", "x"), result, None, is_text=False), 80, 24)
+    assert rows_on(out, 80) <= 24
+
+
 def test_lower_bounds_of_users_are_said():
     """Without the right to read every process."""
     result = fdfacts.host(complete=False)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
+from opskit.analysis.fds.headroom import is_near
 from opskit.proc.files.limits import UNLIMITED
 from opskit.quantities import listed, percent, plural
 from opskit.records import NamedTuple
@@ -130,7 +131,8 @@ def report(about: About, result: HostResult, top: int | None, *, is_text: bool) 
     blocks: list[Block[Any]] = []
     if facts.nearest:
         title = "processes nearest to their limit of open files (RLIMIT_NOFILE)"
-        blocks.append(Block(NEAR, facts.nearest[:limit], len(facts.nearest), title, one_line=True))
+        is_told = bool(result.findings)  # which name them
+        blocks.append(Block(NEAR, facts.nearest[:limit], len(facts.nearest), title, one_line=True, details=is_told))
     uses = uses_of(facts)
     shown = [use for use in uses if is_text or top == 0 or use.share is None or use.share >= _WORTH_A_ROW]
     if shown:
@@ -151,9 +153,11 @@ def verdict(result: HostResult) -> Iterator[str]:
     nearest = next((near for near in facts.nearest if share_of(near) is not None), None)
     if nearest is not None:
         process, used = nearest.process, nearest.open
+        close = sum(is_near(near.open) for near in facts.nearest)
         yield (
             f"Nearest to its limit: {process.pid} ({process.command}), {used.taken:,} of {used.limit.soft:,.0f} "
             f"file descriptors ({percent(share_of(nearest))})."
+            + (f" {close} processes use more than 80 % of theirs." if close > 1 else "")
         )
     else:
         yield "No process whose open files could be counted has a limit."

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from opskit.errors import BadInput
 from opskit.proc.files.fd import parse_fdinfo
 from opskit.proc.files.mountinfo import REMOTE, parse_mountinfo
+from opskit.proc.fs import optional
 from opskit.proc.namespaces import namespace
 from opskit.proc.tmpfs_mounts import device_number
 from opskit.quantities import integer
@@ -42,7 +43,7 @@ class ProcessMounts:
 
     def __init__(self, fs: ProcFS) -> None:
         self._fs = fs
-        self._known: dict[bytes | None, _Namespace] = {}
+        self._known: dict[tuple[bytes | None, bytes | None], _Namespace] = {}
         self._all_are_known = False
 
     def of_fd(self, parts: tuple[object, ...], fd: str) -> Mount | None:
@@ -82,7 +83,8 @@ class ProcessMounts:
             yield from [*self._known.values()][before:]
 
     def _read(self, pid: object) -> _Namespace:
-        name = namespace(self._fs, str(pid), "mnt")
+        # A process in a chroot sees the mounts below it alone.
+        name = namespace(self._fs, str(pid), "mnt"), optional(self._fs.link, pid, "root")
         if name not in self._known:
             if len(self._known) >= _MOST_NAMESPACES:
                 return _Namespace([])

@@ -114,7 +114,7 @@ def how_to_be_allowed(fs: ProcFS, capabilities: str, *words: object, pid: int | 
 def as_owner_or_root(fs: ProcFS, capabilities: str, pid: int, uid: int, gid: int | None = None) -> str:
     """The same where the process's own user is allowed too, for any opskit command."""
     advice = how_to_be_allowed(fs, capabilities, *ANY_COMMAND, pid=pid)
-    if not advice.startswith(RUN_AS_ROOT):
+    if uid == 0 or not advice.startswith(RUN_AS_ROOT):
         return advice
     group = () if gid is None else ("-g", f"#{gid}")
     return f"{command('sudo', '-u', f'#{uid}', *group, *ANY_COMMAND)}, or {RUN_AS_ROOT}"

@@ -58,6 +58,7 @@ def test_a_user_is_sent_to_root(as_user):
     )
     assert as_user(NOBODY, lambda: how_to_be_allowed(FS, PTRACE)) == "run as root"
     assert as_user(NOBODY, lambda: as_owner_or_root(FS, PTRACE, 1, 7)) == "sudo -u '#7' opskit …, or run as root"
+    assert as_user(NOBODY, lambda: as_owner_or_root(FS, PTRACE, 1, 0)) == "run as root: sudo opskit …"
     assert as_user(NOBODY, lambda: as_owner_or_root(FS, PTRACE, 1, 7, 8)) == (
         "sudo -u '#7' -g '#8' opskit …, or run as root"
     )

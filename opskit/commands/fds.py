@@ -89,7 +89,7 @@ def _deleted(run: Run, pid: int | None, top: int | None) -> int:
     from opskit.render.views.fds import deleted as view
 
     def look() -> DeletedResult:
-        facts = collect_deleted(run.host)
+        facts = collect_deleted(run.host, pid)
         return judge_deleted(facts if pid is None else held_by(facts, pid))
 
     def show(result: DeletedResult) -> Report:

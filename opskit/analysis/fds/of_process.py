@@ -18,6 +18,7 @@ def held_by(facts: DeletedFacts, pid: int) -> DeletedFacts:
         memory=_files(facts.memory, pid),
         unattached=(),
         in_flight=tuple(each for each in facts.in_flight if each[0] == pid),
+        of_pid=pid,
     )
 
 

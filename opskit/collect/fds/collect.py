@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 from opskit.collect.fds.ages import Ages
 from opskit.collect.fds.facts import Facts, Group
 from opskit.collect.fds.groups import Grouper
+from opskit.collect.fds.refused import refused
 from opskit.collect.fds.waiting import Waiting
 from opskit.collect.given_pids import GivenPids
-from opskit.errors import NoSuchProcess, NotPermitted, NotSupported
+from opskit.errors import NoSuchProcess, NotSupported
 from opskit.jvm.mapped_files import parse_jvm_maps
 from opskit.proc.fd_scan import FdScan, FdScanner
 from opskit.proc.files.boot_time import parse_boot_time, started_s
 from opskit.proc.files.status import parse_status
 from opskit.proc.open_files import open_files, raise_limit
-from opskit.proc.rights import as_owner_or_root
 from opskit.quantities import plural
 
 if TYPE_CHECKING:
@@ -85,9 +85,7 @@ class Collector:
                 f"{host.fs.path(pid, 'fd')} is not in this copy: the file descriptors of {pid} are unknown"
             )
         if scan.denied:
-            who = f"{pid} ({process.command}, user {process.user or 'unknown'})"
-            remedy = as_owner_or_root(host.fs, "CAP_SYS_PTRACE", pid, process.uid or 0)
-            raise NotPermitted(f"cannot read the file descriptors of {who}: permission denied; {remedy}")
+            raise refused(host, process)
         if scan.vanished:
             raise NoSuchProcess(pid, "it ended just now")
         parts, fds = max(scan.tables, key=lambda table: len(table[1]), default=((pid,), []))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from opskit import shell
 from opskit.collect.fds.facts import DeletedFacts, DeletedFile, DeletedHolder, FileSystem, Unattached
 from opskit.collect.fds.host import OUTSIDE
+from opskit.collect.fds.refused import refused
 from opskit.errors import NotSupported
 from opskit.proc.cgroup.owner import owner_of
 from opskit.proc.cgroup.tree import parse_cgroup
@@ -35,8 +36,8 @@ _COMMAND = ("opskit", "fds", "--deleted")
 Key = tuple[int, int]
 
 
-def collect_deleted(host: Host) -> DeletedFacts:
-    """Look once. Raises NotSupported for a copy."""
+def collect_deleted(host: Host, pid: int | None = None) -> DeletedFacts:
+    """Look once. `pid`: the process that is asked about. Raises NotSupported for a copy, NotPermitted where that process cannot be read."""
     fs = host.fs
     if not fs.is_live:
         raise NotSupported(f"--deleted: {fs.proc} is a copy, which has no open files")
@@ -45,6 +46,8 @@ def collect_deleted(host: Host) -> DeletedFacts:
     scanner = FileScanner(fs, mounts, _MOST_FDS, with_sockets=True)
     scan = _Scan(host, scanner)
     scan.processes(pids)
+    if pid is not None and pid in scanner.denied:
+        raise refused(host, host.process(pid))
     walk = TmpfsWalk(fs)
     for mount in mounts.mounts:
         if is_for_sharing(mount.mount_point):
@@ -59,7 +62,7 @@ def collect_deleted(host: Host) -> DeletedFacts:
         in_flight=tuple(sorted(fds_in_flight(fs, scanner.sockets).items(), key=lambda each: (-each[1], each[0]))),
         skipped_remote=scanner.skipped,
         complete=is_whole_machine and not scanner.denied,
-        missing=(*_missing(host, scanner, mounts, walk),),
+        missing=(*(() if pid else _unread(host, scanner)), *_missing(host, scanner, mounts, walk)),
     )
 
 
@@ -167,9 +170,13 @@ def _left_files(host: Host, walk: TmpfsWalk, scan: _Scan) -> Iterator[Unattached
             yield Unattached("shm", place, found.allocated_bytes, shell.command("rm", place))
 
 
+def _unread(host: Host, scanner: FileScanner) -> Iterator[str]:
+    """The processes that could not be read; of one that is asked about the files are known."""
+    yield from coverage_lines(host.fs, len(scanner.scanned), scanner.denied, 0)
+
+
 def _missing(host: Host, scanner: FileScanner, mounts: TmpfsMounts, walk: TmpfsWalk) -> Iterator[str]:
     fs = host.fs
-    yield from coverage_lines(fs, len(scanner.scanned), scanner.denied, 0)
     if in_initial(fs, "pid") is False:
         yield OUTSIDE
     if scanner.detached:

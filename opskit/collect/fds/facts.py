@@ -140,7 +140,10 @@ class Unattached(NamedTuple):
 
 
 class DeletedFacts(NamedTuple):
-    """All local file systems. `in_flight`: fds in the queues of unix sockets by PID, whose files are not seen. `skipped_remote`: fds not looked at."""
+    """All local file systems. `in_flight`: fds in the queues of unix sockets by PID, whose files are not seen. `skipped_remote`: fds not looked at.
+
+    `of_pid`: these are the files of one process alone.
+    """
 
     systems: tuple[FileSystem, ...]
     memory: tuple[DeletedFile, ...]  # memfds, and deleted files of a tmpfs that is not among the systems
@@ -149,3 +152,4 @@ class DeletedFacts(NamedTuple):
     skipped_remote: int
     complete: bool
     missing: tuple[str, ...] = ()
+    of_pid: int | None = None

@@ -92,7 +92,7 @@ def test_the_verdict_of_a_leak():
     """What is open, what most of it is, when the limit is reached, and which group grows first."""
     said = made("watched").verdict
     assert said[0] == "4242 (java): 145 of 256 file descriptors (RLIMIT_NOFILE), 111 left."
-    assert said[1].startswith("Most: CLOSE_WAIT to 10.0.0.9:443 90 (62 %), file /usr/lib/jvm/21/lib 30, ")
+    assert said[1].startswith("Most: 90 CLOSE_WAIT to 10.0.0.9:443 (62 %), 30 file /usr/lib/jvm/21/lib, ")
     assert said[2] == (
         "In 30.0 s it grew from 67 to 145: +156 a minute, limit reached in 42.7 s; "
         "first CLOSE_WAIT to 10.0.0.9:443 grew from 12 to 90."
@@ -132,6 +132,10 @@ def test_the_threads_that_wait_are_shown_on_request():
     assert "SocketDispatcher.read0, from Orders.load" in written("orders", asked=True)
     assert "threads that wait on a descriptor" not in written("healthy", asked=True)
     assert "4271" in written("orders", "text", asked=True)
+    bare = fdfacts.LEAK._replace(threads=(fdfacts.READER._replace(frames=()),))
+    result = fdfacts.orders()._replace(facts=fdfacts.facts(groups=(bare,)))
+    about, shown = About("HOST", "T", "V", "opskit fds"), process.Shown(verbose=True)
+    assert [field.title for field in process.report(about, result, shown).blocks[-1].columns][-1] == "thread"
     frames = json.loads(written("orders", "json"))["groups"][0]["threads"][0]["frames"]
     assert frames == ["sun.nio.ch.SocketDispatcher.read0", "com.shop.Orders.load"]
 
@@ -191,7 +195,7 @@ def test_what_one_process_holds():
     assert [holder.process.pid for holder in facts.systems[0].files[0].holders] == [77, 4242]
     assert (facts.memory, facts.unattached, facts.in_flight) == ((), (), ((77, 2),))
     none = fdfacts.deleted()._replace(facts=held_by(facts, 1))
-    assert [*deleted.verdict(none)] == ["No deleted file takes space."]
+    assert [*deleted.verdict(none)] == ["No deleted file of 1 takes space."]
 
 
 def test_little_is_said_in_one_line():
@@ -210,6 +214,21 @@ def test_what_a_finding_says_is_not_repeated():
     footers = [deleted.report(About("H", "T", "V", "x"), each, None, is_text=False).footer for each in (bare, judged)]
     assert len(footers[0]) == len(footers[1]) + 1
     assert footers[0][0].startswith("space of /var/log/app.log: Restart java (4242) in orders.service")
+
+
+def test_files_that_take_little_are_shown_on_request():
+    """A memfd of a service and a library that an update has replaced are no news; of one process they are the answer."""
+    system = fdfacts.ROOT._replace(
+        files=(fdfacts.LIBRARY._replace(bytes=4096),), free_bytes=200 << 30, size_bytes=250 << 30
+    )
+    result = fdfacts.deleted(systems=(system,), memory=(fdfacts.MEMFD._replace(bytes=1 << 20),), unattached=())
+    about = About("HOST", "T", "V", "x")
+    report = deleted.report(about, result, None, is_text=False)
+    assert "deleted files that are held" not in [block.title for block in report.blocks]
+    assert "deleted files that take little are not shown; -v shows all" in report.footer
+    of_one = result._replace(facts=result.facts._replace(of_pid=4242))
+    for shown, top in ((result, 0), (of_one, None)):
+        assert len(deleted.report(about, shown, top, is_text=False).blocks[0].rows) == 2
 
 
 def test_what_cannot_be_seen_is_said():

@@ -26,6 +26,7 @@ HELD, UNHELD = "deleted-files-held", "shared-memory-unheld"  # findings, which s
 _KINDS = {"sysv": "System V", "shm": "/dev/shm"}  # noqa: S108  (a title)
 MEMORY = "memory"  # the place of memfds and of deleted files of tmpfs
 NOT_MOUNTED = "a file system that is not mounted"
+_LITTLE = ("deleted files that take little are not shown; -v shows all",)
 
 
 class Row(NamedTuple):
@@ -133,7 +134,8 @@ def report(about: About, result: DeletedResult, top: int | None, *, is_text: boo
     rows, every = rows_of(facts), is_text or top == 0
     blocks: list[Block[Any]] = []
     listed_rows = [row for row in rows if every or row.file.bytes != 0]
-    if listed_rows:
+    is_little = bool(listed_rows) and not every and facts.of_pid is None and _is_little(result)
+    if listed_rows and not is_little:
         title = "deleted files that are held"
         is_told = bool(result.findings)  # which name the largest
         blocks.append(Block(FILE, listed_rows[:limit], len(rows), title, one_line=True, details=is_told))
@@ -148,10 +150,17 @@ def report(about: About, result: DeletedResult, top: int | None, *, is_text: boo
         about,
         blocks,
         verdict=[*verdict(result)],
-        footer=[*_advice(result), *_unseen(facts)],
+        footer=[*_advice(result), *(_LITTLE if is_little else ()), *_unseen(facts)],
         findings=result.findings,
         sheet=lambda: sheet([field for field in FILE if field.name != "holders"], rows),
     )
+
+
+def _is_little(result: DeletedResult) -> bool:
+    """Whether no file system, nor the memory, would get back what matters."""
+    in_memory = sum(file.bytes or 0 for file in result.facts.memory)
+    large = any(held_bytes(system) >= _LITTLE_BYTES for system in result.facts.systems)
+    return not (large or in_memory >= _LARGE_IN_MEMORY_BYTES or result.findings)
 
 
 def _fullest(system: FileSystem) -> float:
@@ -176,6 +185,8 @@ def verdict(result: DeletedResult) -> Iterator[str]:
     if in_memory >= _LARGE_IN_MEMORY_BYTES:
         yield f"{size(in_memory)} of memory {_are(facts.memory)} in memfds and deleted files of tmpfs: {_by_holder(facts.memory)}."
     seen = "" if facts.complete else " that could be seen"
+    if facts.of_pid is not None:
+        seen = f" of {facts.of_pid}"
     if holding and not large:
         yield f"Deleted files{seen} take little of the local file systems: {size(sum(map(held_bytes, holding)))}."
     elif not holding:

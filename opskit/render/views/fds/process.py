@@ -229,8 +229,8 @@ def verdict(result: Result, *, watching: bool) -> Iterator[str]:
     largest = sorted(facts.groups, key=lambda group: -group.fds)[:_MOST_GROUPS]
     if largest:
         share = percent(largest[0].fds / max(facts.fds, 1))
-        first = f"{name_of(largest[0])} {largest[0].fds:,} ({share})"
-        yield f"Most: {', '.join([first, *(f'{name_of(each)} {each.fds:,}' for each in largest[1:])])}."
+        first, *others = (f"{each.fds:,} {name_of(each)}" for each in largest)
+        yield f"Most: {', '.join([f'{first} ({share})', *others])}."
     if watching and result.total is not None:
         yield _growth(result.total, result.growth, facts.at_s)
 
@@ -278,7 +278,8 @@ def _blocks(result: Result, rows: Sequence[Row], shown: Shown) -> Iterator[Block
     if waiting and (shown.asked or shown.verbose):
         title = None if shown.text else "threads that wait on a descriptor"
         first = waiting[: shown.first(_STACKS)]
-        yield Block(_WAITING, first, len(waiting), title, one_line=True, details=True)
+        columns = _WAITING if shown.text or any(each.thread.frames for each in first) else _WAITING[:-1]
+        yield Block(columns, first, len(waiting), title, one_line=True, details=True)
 
 
 def _columns(rows: Sequence[Row], shown: Shown) -> Iterator[Field[Row]]:

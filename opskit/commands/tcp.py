@@ -41,7 +41,7 @@ def tcp(run: Run, targets: tuple[str, ...], peer: str | None, listen: bool, ask:
         run.host.prove_moving("-i/--interval")
     pids = _pids(run, targets)
     collector = Collector(run.host, Request(pids, run.interval_s, network, ask, run.uids), watch=run.watching)
-    shown = view.Shown(run.format == "text", verbose, listen, run.top, ask)
+    shown = view.Shown(run.format == "text", verbose, listen, run.top, ask, run.watching)
     about = {"pid": " ".join(map(str, pids)) or None, "peer": peer}
     closed: list[Look] = []
     moments: list[Moment] = []

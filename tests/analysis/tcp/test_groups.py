@@ -40,7 +40,7 @@ def test_a_group_in_a_sentence():
     assert group.shares == pytest.approx((0.83, 0.04, 0.13), abs=0.02)
     said = sentence(group)
     assert said.startswith("orders -> 10.0.0.7:5432 (20 connections): the peer's application takes 8")
-    assert " % of the time; request/response: peer's application 8" in said
+    assert " % of the time, this application 1" in said
     assert group.pids == (OWNER.pid,)
 
 

@@ -165,7 +165,8 @@ def test_a_sentence_for_each_group():
     result = tcpresults.orders()
     out = written(result)
     for group in result.groups:
-        assert sentence(group) in out
+        assert out.count(sentence(group)) == 1  # in the finding, if there is one
+    assert written(result, watching=True).count(sentence(result.groups[0])) == 2  # a screen cuts the finding
     assert sentence(result.groups[0]).startswith(
         "orders -> 10.0.0.9:9092 (1 connection): the network loses 2.0 %: 67 of 3,382 segments"
     )
@@ -181,6 +182,27 @@ def test_who_waits_on_the_connection():
     bare = first._replace(connection=first.connection._replace(threads=(thread._replace(frames=()),)))
     out = written(tcpresults.orders(groups=(group._replace(judged=(bare, *group.judged[1:])),)))
     assert "http-nio-8080-exec-3 (fd 57) waits in poll\n" in out
+
+
+def test_a_thread_that_waits_for_several_connections_is_one_thread():
+    """A selector's epoll_wait: the connections of the group are counted, the others it waits for too."""
+    group = tcpresults.database()
+    [thread] = group.judged[0].connection.threads
+    selector = [thread._replace(fd=fd, name="poller", call="epoll_wait", among=14) for fd in (57, 58, 59, 60)]
+    waits = [
+        each._replace(connection=each.connection._replace(threads=(one,))) for each, one in zip(group.judged, selector)
+    ]
+    out = written(tcpresults.orders(groups=(group._replace(judged=(*waits, *group.judged[4:])),)))
+    assert "poller (fd 57, fd 58, … 2 more) waits in epoll_wait with 10 other fds: Net.poll" in " ".join(out.split())
+
+
+def test_segments_are_counted_where_there_are_any():
+    """A machine that sends nothing has lost none of it."""
+    result = tcpresults.orders()
+    [space, *_] = result.facts.spaces
+    quiet = space._replace(host=space.host._replace(last=space.host.first))
+    said = list(made(result._replace(facts=result.facts._replace(spaces=(quiet,)))).summary)
+    assert said == ["sockets: 28 TIME-WAIT, 22 ESTAB, 3 CLOSE-WAIT, 2 LISTEN"]
 
 
 def test_few_rows(golden):

@@ -83,7 +83,8 @@ def _segments(host: HostFacts, facts: Facts) -> Iterator[str]:
         return
     again, sent = sent_again(host)
     share = f" ({percent(again / sent)})" if again else ""
-    yield f"{again:,} of {plural(sent, 'data segment')} sent again{share} in {duration(facts.window_s)}"
+    if sent:
+        yield f"{again:,} of {plural(sent, 'data segment')} sent again{share} in {duration(facts.window_s)}"
 
 
 def limits(facts: Facts) -> Iterator[str]:

@@ -32,13 +32,14 @@ DEFAULT_TOP = 50  # groups, or connections; json, csv and prometheus have all
 
 
 class Shown(NamedTuple):
-    """How to show it. `text`: columns for awk; `verbose`: each connection; `listen`: the listening sockets alone; `top`: -n; `asked`: --ask."""
+    """How to show it. `text`: columns for awk; `verbose`: each connection; `listen`: the listening sockets alone; `top`: -n; `asked`: --ask; `watching`: -w."""
 
     text: bool = False
     verbose: bool = False
     listen: bool = False
     top: int | None = None
     asked: bool = False
+    watching: bool = False
 
 
 TABLE: Sequence[Field[Group]] = (
@@ -112,7 +113,7 @@ def _footer(result: Result, shown: Shown) -> Iterator[str]:
 def _blocks(result: Result, shown: Shown) -> Iterator[Block[Any]]:
     top, groups = DEFAULT_TOP if shown.top is None else shown.top or None, result.groups
     if groups:
-        listing = Listing(partial(sentences.listed_group, sentences.group_told(result)), 1, 1)
+        listing = Listing(partial(sentences.listed_group, result, shown.watching), 1, 1)
         yield Block(TEXT_TABLE if shown.text else TABLE, groups[:top], len(groups), listing=listing)
     if not shown.verbose:
         return

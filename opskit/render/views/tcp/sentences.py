@@ -14,7 +14,7 @@ from opskit.render.views.java_stack import where_in_java
 from opskit.render.views.tcp.fields import host_name
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from opskit.analysis.tcp.result import Group, Result
     from opskit.collect.fd_threads import FdThread
@@ -52,8 +52,11 @@ def group_told(result: Result) -> Group | None:
     if not result.groups or result.facts.is_still:
         return None
     worst = result.groups[0]
-    is_found = any(finding.summary.startswith(subject(worst)) for finding in result.findings)
-    return None if worst.verdict in _QUIET or is_found else worst
+    return None if worst.verdict in _QUIET or _is_found(result, worst) else worst
+
+
+def _is_found(result: Result, group: Group) -> bool:
+    return any(finding.summary.startswith(subject(group)) for finding in result.findings)
 
 
 def _counted(result: Result) -> str:
@@ -86,9 +89,13 @@ def _network(packed: bytes, prefix: int, port: int | None) -> str:
     return f"{host_name(packed)}/{prefix}{f' port {port}' if port else ''}"
 
 
-def listed_group(told: Group | None, group: Group, detail: int, width: int | None) -> list[str]:
-    """The group's sentence, unless it is the verdict; with `detail` its numbers and threads. Each takes as many lines as it needs."""
-    head = subject(group) if group is told else sentence(group)
+def listed_group(result: Result, cut: bool, group: Group, detail: int, width: int | None) -> list[str]:
+    """The group's sentence, unless the verdict or a finding has it; with `detail` its numbers and threads. Each takes as many lines as it needs.
+
+    `cut`: findings are cut to a line, without their sentences.
+    """
+    is_said = group is group_told(result) or (not cut and _is_found(result, group))
+    head = subject(group) if is_said else sentence(group)
     said = [head, *((", ".join(_numbers(group)), *threads(group)) if detail else ())]
     texts = [_INDENT * bool(place) + printable(text) for place, text in enumerate(said) if text]
     if width is None:
@@ -141,15 +148,21 @@ def _by_verdict(numbers: Mapping[str, int]) -> str:
 
 def threads(group: Group) -> Iterator[str]:
     """Which threads wait on the group's connections, those with the same stack together."""
-    alike: dict[tuple[str, int, tuple[str, ...]], list[FdThread]] = {}
+    alike: dict[tuple[str, int, tuple[str, ...]], dict[int, list[FdThread]]] = {}
     for judged in group.judged:
         for thread in judged.connection.threads:
-            alike.setdefault((thread.call, thread.among, thread.frames), []).append(thread)
+            alike.setdefault((thread.call, thread.among, thread.frames), {}).setdefault(thread.tid, []).append(thread)
     for (call, among, frames), found in sorted(alike.items(), key=lambda item: -len(item[1]))[:_MOST_THREADS]:
-        names = [f"{thread.name} (fd {thread.fd})" for thread in found]
-        others = f" with {plural(among - 1, 'other fd')}" if among > 1 else ""
+        names = [_waiting(waits) for waits in found.values()]
+        rest = among - max(map(len, found.values()))
+        others = f" with {plural(rest, 'other fd')}" if rest > 0 else ""
         where = f": {where_in_java(frames)}" if frames else ""
         yield f"{listed(names, 2)} {agreeing(len(names), 'waits', 'wait')} in {call}{others}{where}"
+
+
+def _waiting(waits: Sequence[FdThread]) -> str:
+    """`asker-16 (fd 21)`; of a thread that waits for several of the connections `poller (fd 17, fd 18, … 8 more)`."""
+    return f"{waits[0].name} ({listed([f'fd {thread.fd}' for thread in waits], 2)})"
 
 
 def _next(group: Group) -> str | None:

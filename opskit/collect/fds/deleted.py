@@ -172,6 +172,8 @@ def _missing(host: Host, scanner: FileScanner, mounts: TmpfsMounts, walk: TmpfsW
     yield from coverage_lines(fs, len(scanner.scanned), scanner.denied, 0)
     if in_initial(fs, "pid") is False:
         yield OUTSIDE
+    if scanner.skipped:
+        yield f"not looked at, since a stat may hang: {plural(scanner.skipped, 'fd')} on network file systems"
     if scanner.detached:
         yield f"not looked at: {plural(scanner.detached, 'fd')} of file systems that are mounted nowhere by now"
     if scanner.fds_left <= 0:

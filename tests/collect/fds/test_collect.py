@@ -166,6 +166,45 @@ def test_more_files_than_are_looked_at(monkeypatch, spawn, tmp_path):
     assert not [line for line in facts.missing if "may hang" in line]
 
 
+ASKED = """
+from opskit.collect.fds.collect import Collector
+from opskit.collect.fds.facts import Request
+from opskit.host import Host
+facts = Collector(Host.at(None, None), Request({pid})).look()
+for group in facts.groups: print(group.kind, group.detail, group.oldest_s, group.newest_s)
+print(facts.missing)
+"""
+
+
+CHROOTED = """
+import os, subprocess, sys, time
+empty = f"{sys.argv[1]}/empty"
+os.mkdir(empty)
+subprocess.run(["mount", "-t", "tmpfs", "none", empty], check=True)
+asked = os.fork()
+if not asked:
+    os.open(f"{sys.argv[1]}/x", os.O_CREAT | os.O_WRONLY)
+    os.chroot(empty)
+    os.mkdir("/ready")
+    time.sleep(600)
+while not os.path.exists(f"{empty}/ready"): time.sleep(0.01)
+try:
+    sys.path.insert(0, sys.argv[2])
+""" + "".join(f"    {line}\n" for line in ASKED.replace("{pid}", "asked").splitlines()) + """
+finally: os.kill(asked, 9)
+"""
+
+
+def test_a_process_after_chroot(root_only, tmp_path):
+    """What it opened before is on mounts that its own mountinfo leaves out; ours has them."""
+    done = subprocess.run(
+        [sys.executable, "-c", CHROOTED, tmp_path, Path(__file__).parents[3]],
+        capture_output=True, text=True, timeout=20, check=True, preexec_fn=unshare_mounts,
+    )  # fmt: skip
+    assert f"file {tmp_path} " in done.stdout
+    assert "not looked at" not in done.stdout
+
+
 def test_a_detached_mount_is_not_looked_at(root_only, tmp_path):
     """It may be a network file system whose server is gone: the path tells the kind, and the answer says so."""
     code = f"import os, time; os.open('{tmp_path}/m/x', os.O_CREAT | os.O_WRONLY); os.close(1); os.close(2); time.sleep(60)"
@@ -205,16 +244,6 @@ def test_a_file_server_that_does_not_answer_is_not_asked(root_only, spawn, tmp_p
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=20, check=True)
     assert "2 fds on network file systems or detached mounts" in done.stdout
     assert f"file {tmp_path}/remote None None" in done.stdout.splitlines()
-
-
-ASKED = """
-from opskit.collect.fds.collect import Collector
-from opskit.collect.fds.facts import Request
-from opskit.host import Host
-facts = Collector(Host.at(None, None), Request({pid})).look()
-for group in facts.groups: print(group.kind, group.detail, group.oldest_s, group.newest_s)
-print(facts.missing)
-"""
 
 
 def unshare_mounts():

@@ -27,10 +27,11 @@ if TYPE_CHECKING:
     from opskit.host import Host
     from opskit.proc.memory_files import MemoryFile
     from opskit.proc.process import Process
-    from opskit.proc.tmpfs_mounts import TmpfsMounts
+    from opskit.proc.tmpfs_mounts import TmpfsMount, TmpfsMounts
 
 _MOST_FDS = 1_000_000
 _O_APPEND = 0o2000
+_NEARLY_FULL = 0.1  # free
 _COMMAND = ("opskit", "fds", "--deleted")
 Key = tuple[int, int]
 
@@ -43,7 +44,7 @@ def collect_deleted(host: Host) -> DeletedFacts:
     pids = fs.pids()
     mounts = read_tmpfs_mounts(fs, pids)
     scanner = FileScanner(fs, mounts, _MOST_FDS, with_sockets=True)
-    scan = _Scan(host, scanner)
+    scan = _Scan(host, scanner, mounts)
     scan.processes(pids)
     walk = TmpfsWalk(fs)
     for mount in mounts.mounts:
@@ -66,8 +67,9 @@ def collect_deleted(host: Host) -> DeletedFacts:
 class _Scan:
     """The deleted files of all processes, by the device of their file system."""
 
-    def __init__(self, host: Host, scanner: FileScanner) -> None:
+    def __init__(self, host: Host, scanner: FileScanner, mounts: TmpfsMounts) -> None:
         self._host, self._scanner = host, scanner
+        self._tmpfs = {mount.device: mount for mount in mounts.mounts}
         self._systems = LocalFileSystems(host.fs, scanner.mounts)
         self.held: set[Key] = set()
         self.on_disk: dict[int | None, list[DeletedFile]] = {}
@@ -76,6 +78,9 @@ class _Scan:
     def processes(self, pids: Sequence[int]) -> None:
         """Add what they hold."""
         self._systems.add_all()
+        for mount in self._tmpfs.values():
+            if _is_nearly_full(mount):  # containers have thousands that are empty
+                self._systems.add_tmpfs(mount)
         files: dict[tuple[int | None, int, int], list[MemoryFile]] = {}
         for pid, found in self._scanner.scan_all(pids):
             for file in found:
@@ -98,14 +103,15 @@ class _Scan:
         if file.kind in (MEMFD, HUGE_PAGES):
             return None
         if file.kind == TMPFS:
-            return file.device if file.device in self._systems.found else None
+            mount = self._tmpfs.get(file.device)
+            return None if mount is None else self._systems.add_tmpfs(mount)
         return None if file.mount is None else self._systems.add(file.mount, pid)
 
     def file_systems(self) -> tuple[FileSystem, ...]:
         """The local file systems, those with the most in deleted files first; last one for files of a mount that is not known."""
         systems = [
             FileSystem(
-                one.device, one.mount_point, one.fs_type, one.space.size_bytes, one.space.free_bytes, one.space.inodes,
+                one.device, one.place, one.fs_type, one.space.size_bytes, one.space.free_bytes, one.space.inodes,
                 one.space.free_inodes, _largest_first(self.on_disk.get(one.device, ())),
             )
             for one in self._systems.found.values()
@@ -116,6 +122,14 @@ class _Scan:
             if device not in listed:
                 systems.append(FileSystem(files[0].device, "", "", None, None, None, None, _largest_first(files)))
         return tuple(sorted(systems, key=lambda one: -sum(file.bytes or 0 for file in one.files)))
+
+
+def _is_nearly_full(mount: TmpfsMount) -> bool:
+    space = mount.space
+    if space is None or space.read_only:
+        return False
+    has_few = space.inodes is not None and (space.free_inodes or 0) < space.inodes * _NEARLY_FULL
+    return has_few or space.free_bytes < space.size_bytes * _NEARLY_FULL
 
 
 def _largest_first(files: Sequence[DeletedFile]) -> tuple[DeletedFile, ...]:

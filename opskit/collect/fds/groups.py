@@ -151,7 +151,9 @@ class Grouper:
             return kinds
         if self._unseen.issuperset(sample):  # all of one mount, as it seems
             self._unseen.update(paths.values())
-        elif not self._unseen.isdisjoint(sample) or any(kind != path_kind(path, None, 1) for path, kind in kinds.items()):
+        elif not self._unseen.isdisjoint(sample) or any(
+            kind != path_kind(path, None, 1) for path, kind in kinds.items()
+        ):
             kinds.update(self._look(parts, [fd for path, fd in paths.items() if path not in kinds]))
         return kinds
 

@@ -176,7 +176,8 @@ print(facts.missing)
 """
 
 
-CHROOTED = """
+CHROOTED = (
+    """
 import os, subprocess, sys, time
 empty = f"{sys.argv[1]}/empty"
 os.mkdir(empty)
@@ -190,9 +191,12 @@ if not asked:
 while not os.path.exists(f"{empty}/ready"): time.sleep(0.01)
 try:
     sys.path.insert(0, sys.argv[2])
-""" + "".join(f"    {line}\n" for line in ASKED.replace("{pid}", "asked").splitlines()) + """
+"""
+    + "".join(f"    {line}\n" for line in ASKED.replace("{pid}", "asked").splitlines())
+    + """
 finally: os.kill(asked, 9)
 """
+)
 
 
 def test_a_process_after_chroot(root_only, tmp_path):

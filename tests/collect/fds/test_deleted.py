@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 import pickle
+import re
 import subprocess
 import sys
 import tempfile
@@ -212,6 +213,7 @@ remote.silent.set(), away.silent.set()
 answer(os.getpid())
 """)  # fmt: skip
     assert result.facts.skipped_remote == 1
+    assert "not looked at, since a stat may hang: 1 fd on network file systems" in result.facts.missing
     assert "not looked at: 1 fd of file systems that are mounted nowhere by now" in result.facts.missing
     assert pid not in {
         holder.process.pid for system in result.facts.systems for file in system.files for holder in file.holders
@@ -256,7 +258,9 @@ os._exit(0)
     ]
     assert (system.device, file.bytes) == (device, MIB)
     if os.stat("/").st_dev == device:
-        assert (system.mount, bool(system.size_bytes)) == ("/", bool(space))
+        # Where PID 1 is guarded from root, as a process sees it.
+        assert re.fullmatch(rf"/|{tmp_path}/root/proc/\d+/root/", system.mount)
+        assert bool(system.size_bytes) == bool(space)
 
 
 def test_held_by_the_kernel(staged, tmp_path):
@@ -269,17 +273,25 @@ def test_held_by_the_kernel(staged, tmp_path):
     ]
 
 
-def test_a_file_system_of_another_mount_namespace(root_only):
-    """What only a container has mounted is listed with what its processes hold."""
-    script = "mount -t tmpfs -o size=8m none /mnt; exec 7>>/mnt/log; rm /mnt/log; head -c 7900K /dev/zero >&7"
+def test_a_file_system_of_another_mount_namespace(root_only, tmp_path):
+    """What only a container has mounted is judged like ours, by a path that leads there from here; a tmpfs too, also without deleted files."""
+    script = (
+        "mount -t tmpfs -o size=8m none /mnt; exec 7>>/mnt/log; rm /mnt/log; head -c 7900K /dev/zero >&7;"
+        f"cd {tmp_path}; mkdir full empty; mount -t tmpfs -o size=1m none full; mount -t tmpfs -o size=1m none empty; head -c 1M /dev/zero >full/data;"
+        f"{EXT4} exec 8>>disk/log; rm disk/log; head -c 20M /dev/zero >&8"
+    )
     with own_mounts(script) as pid:
         result = judge_deleted(collect_deleted(Host.at(None, None)))
-        files = [file for system in result.facts.systems for file in system.files] + [*result.facts.memory]
-        [file] = [
-            file for file in files if pid in {holder.process.pid for holder in file.holders} and file.path == "/mnt/log"
-        ]
-        assert file.bytes > 7 * MIB
-        assert file.holders[0].appending_fd == 7
+    root = f"/proc/{pid}/root"
+    [file] = system_at(result.facts, f"{root}/mnt").files
+    assert file.path == "/mnt/log"
+    assert file.bytes > 7 * MIB
+    assert file.holders[0].appending_fd == 7
+    assert {*codes_of(result, f"{root}/mnt")} == {"deleted-files-held"}
+    assert {*codes_of(result, f"{root}{tmp_path}/full")} == {"disk-full"}
+    assert f"{root}{tmp_path}/empty" not in {system.mount for system in result.facts.systems}
+    [log] = system_at(result.facts, f"{root}{tmp_path}/disk").files
+    assert log.bytes >= 20 * MIB
 
 
 @pytest.fixture

@@ -97,8 +97,9 @@ class FileScanner:
         self._fs, self._remote = fs, mounts.remote_points
         self._devices = frozenset(mount.device for mount in mounts.mounts)
         self._mapping = re.compile(_LINE, re.MULTILINE)
-        points = (f"{one.mount_point.rstrip('/')}/".encode("utf-8", "surrogateescape") for one in mounts.mounts)
-        self._below_mounts = tuple(dict.fromkeys(points))
+        points = {f"{one.mount_point.rstrip('/')}/".encode("utf-8", "surrogateescape") for one in mounts.mounts}
+        self._below_mounts = tuple(sorted(points - {b"/"}))
+        self._has_root = b"/" in points  # a machine without disks, a sandbox
         self._wanted = (b"/", _SOCKET) if with_sockets else (b"/",)
         self._numbers: dict[tuple[bytes, bytes], int] = {}  # major and minor in maps -> the device
         self.mounts = ProcessMounts(fs)
@@ -200,15 +201,19 @@ class FileScanner:
                 self.sockets.append((pid, name, target))  # by a process: the fdinfo of its threads is the same
                 continue
             is_deleted = target.endswith(_DELETED)
-            if not (is_deleted or target.startswith(self._below_mounts)):
-                continue
             is_known = is_deleted and target.startswith(_INTERNAL)  # on no mount that is listed
-            mount = self.mounts.of_fd(parts, name.decode()) if is_deleted and not is_known else None
+            is_below = target.startswith(self._below_mounts)
+            if not (is_deleted or is_below or self._has_root):
+                continue
+            # The path says where it is only below a mount. It may be any file system's, and mounted nowhere by now.
+            is_asked = not is_known and (is_deleted or not is_below)
+            mount = self.mounts.of_fd(parts, name.decode()) if is_asked else None
             if is_remote(mount) if mount else not is_known and self._is_below_remote(target):
                 self.skipped += 1
                 continue
-            if is_deleted and not is_known and mount is None:
-                self.detached += 1
+            if is_asked and mount is None:
+                # Else it was closed meanwhile.
+                self.detached += optional(self._fs.link, *parts, "fd", name.decode()) == target
                 continue
             found = optional(self._fs.file_id, *parts, "fd", name.decode())
             if found is not None and stat.S_ISREG(found.mode):

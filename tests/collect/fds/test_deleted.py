@@ -220,6 +220,30 @@ answer(os.getpid())
     }
 
 
+def test_a_root_in_memory(staged):
+    """Where `/` is a tmpfs, each path may be in it: a file of a server that does not answer, unmounted, is not looked at either."""
+    files, detached = staged("mkdir away;", """
+from silentfuse import SilentFuse
+from opskit.proc.fs import ProcFS
+from opskit.proc.memory_files import FileScanner
+from opskit.proc.tmpfs_mounts import TmpfsMount, TmpfsMounts
+away = SilentFuse("away")
+fd = os.open("away/file", os.O_RDWR | os.O_CREAT, 0o600)
+os.close(os.dup(fd))
+subprocess.run(["umount", "-l", "away"], check=True)
+away.silent.set()
+there = put("there", 1 << 16)
+root = TmpfsMount(os.fstat(there).st_dev, "tmpfs", "/", None, 1, 1)
+scanner = FileScanner(ProcFS(), TmpfsMounts((root,), ()), 1000)
+found = [file.path for file in scanner.scan(os.getpid()) if file.path.startswith((f"{sys.argv[1]}/", "/file"))]
+sys.stdout.buffer.write(pickle.dumps((found, scanner.detached)))
+sys.stdout.flush()
+os._exit(0)
+""")  # fmt: skip
+    assert [Path(path).name for path in files] == ["there"]
+    assert detached == 1
+
+
 def test_in_flight(staged, tmp_path):
     """A file whose fd was sent over a socket and not received is in no process's table: its socket's holder is named."""
     result, pid = staged("", """

@@ -53,7 +53,7 @@ class MemoryFile(NamedTuple):
     """A file as one process sees it. `touched_bytes`: what it has mapped and in memory, read only where a look at the file is denied.
 
     `device` and `inode` identify it; of a System V segment `device` is the number of its IPC namespace, and `inode` its shmid. `path` without ` (deleted)`. `allocated_bytes`: memory and swap, of a deleted file of a disk its blocks there; None: unknown.
-    `fds`: those of the process `pid`, `write_only` the first that was opened for writing alone. `at`: below /proc/PID, a link to it:
+    `fds`: those of the process `pid`, `write_only`: whether each of them was opened for writing alone. `at`: below /proc/PID, a link to it:
     map_files/ADDRESSES or fd/N. `mount`: of a deleted file of a disk; None: it is mounted nowhere that is known.
     """
 
@@ -71,7 +71,7 @@ class MemoryFile(NamedTuple):
     touched_bytes: int | None
     uid: int | None
     mount: Mount | None = None
-    write_only: int | None = None
+    write_only: bool = False
 
 
 class _Seen:
@@ -84,7 +84,7 @@ class _Seen:
         self.fds: list[int] = []
         self.mapped = False
         self.touched_bytes: int | None = None
-        self.write_only: int | None = None
+        self.write_only = True
 
 
 class FileScanner:
@@ -146,8 +146,7 @@ class FileScanner:
             one = seen.setdefault((found.device, found.inode), _Seen(kind, path, f"fd/{fd}", found, mount))
             one.found, one.mount = one.found or found, one.mount or mount
             one.fds.append(fd)
-            if one.write_only is None and path.endswith(_DELETED) and self._is_write_only(pid, fd):
-                one.write_only = fd
+            one.write_only = one.write_only and path.endswith(_DELETED) and self._is_write_only(pid, fd)
         for one in seen.values():
             if one.kind in (MEMFD, SYSV, TMPFS) and self._on_huge_pages(pid, one.at):
                 one.kind = HUGE_PAGES
@@ -260,5 +259,5 @@ def _file(pid: int, key: tuple[int, int], one: _Seen) -> MemoryFile:
     return MemoryFile(
         pid, one.kind, *key, path=path, deleted=deleted, mapped=one.mapped, fds=tuple(sorted(one.fds)), at=one.at,
         size_bytes=found.size_bytes if found else None, allocated_bytes=found.allocated_bytes if found else None,
-        touched_bytes=one.touched_bytes, uid=found.uid if found else None, mount=one.mount, write_only=one.write_only,
+        touched_bytes=one.touched_bytes, uid=found.uid if found else None, mount=one.mount, write_only=bool(one.fds) and one.write_only,
     )  # fmt: skip

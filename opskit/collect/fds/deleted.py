@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 _MOST_FDS = 1_000_000
 _O_APPEND = 0o2000
+_MOST_FLAGS = 64  # fds of one file in one process
 _NEARLY_FULL = 0.1  # free
 _COMMAND = ("opskit", "fds", "--deleted")
 Key = tuple[int, int]
@@ -154,11 +155,11 @@ def _deleted_file(
 
 
 def _appending(host: Host, file: MemoryFile) -> int | None:
-    """The fd of a file opened O_WRONLY|O_APPEND."""
-    if file.write_only is None:
+    """An fd of a file that the process has opened O_WRONLY|O_APPEND, as often as it has opened it."""
+    if not file.write_only or len(file.fds) > _MOST_FLAGS:
         return None
-    flags = host.fs.maybe(_flags, file.pid, "fdinfo", file.write_only)
-    return file.write_only if flags is not None and flags & _O_APPEND else None
+    flags = (host.fs.maybe(_flags, file.pid, "fdinfo", fd) for fd in file.fds)
+    return file.fds[0] if all(each is not None and each & _O_APPEND for each in flags) else None
 
 
 def _flags(fdinfo: str) -> int | None:

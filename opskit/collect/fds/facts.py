@@ -98,7 +98,7 @@ class DeletedHolder(NamedTuple):
     fds: tuple[int, ...]
     mapped: bool
     unit: str | None
-    # Whether the fd is open for writing alone and with O_APPEND: only then truncating the file leaves no hole.
+    # An fd, where all of them are open for writing alone and with O_APPEND: only then truncating the file leaves no hole.
     appending_fd: int | None = None
 
 

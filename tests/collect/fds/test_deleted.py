@@ -118,7 +118,7 @@ os._exit(0)
 
 
 def test_what_is_no_advice_to_truncate(staged, tmp_path):
-    """A writer that does not append, one that reads too, a mapping: restart them; a name that ends in ` (deleted)` is none."""
+    """A writer that does not append, one that reads too, a mapping, a second fd that does: restart them; a name that ends in ` (deleted)` is none."""
     result, = staged("", """
 plain = gone("plain", 1 << 20, os.O_WRONLY)
 both = gone("both", 2 << 20, os.O_RDWR | os.O_APPEND)
@@ -127,6 +127,10 @@ memory = mmap.mmap(mapped, 3 << 20)
 os.close(mapped)
 twice = gone("twice", 4 << 20, os.O_WRONLY | os.O_APPEND)
 os.dup2(twice, 77)
+mixed = gone("mixed", 6 << 20, os.O_WRONLY | os.O_APPEND)
+reader = os.open(f"/proc/self/fd/{mixed}", os.O_RDONLY)
+holes = gone("holes", 7 << 20, os.O_WRONLY | os.O_APPEND)
+writer = os.open(f"/proc/self/fd/{holes}", os.O_WRONLY)
 named = put("stays (deleted)", 5 << 20)
 sparse = os.open("sparse", os.O_RDWR | os.O_CREAT)
 os.truncate(sparse, 1 << 40)
@@ -135,11 +139,11 @@ answer()
 """)  # fmt: skip
     files = {Path(file.path).name: file for file in system_at(result.facts, tmp_path).files}
     assert {name: file.bytes // MIB for name, file in files.items()} == {
-        "plain": 1, "both": 2, "mapped": 3, "twice": 4, "sparse": 0,
+        "plain": 1, "both": 2, "mapped": 3, "twice": 4, "mixed": 6, "holes": 7, "sparse": 0,
     }  # fmt: skip
     assert files["sparse"].size_bytes == 1 << 40
     appending = {name: file.holders[0].appending_fd is not None for name, file in files.items()}
-    assert appending == {"plain": False, "both": False, "mapped": False, "twice": True, "sparse": False}
+    assert [name for name, is_so in appending.items() if is_so] == ["twice"]
     assert files["twice"].holders[0].fds[-1] == 77
     assert (files["mapped"].holders[0].mapped, len(files["mapped"].holders[0].fds)) == (True, 1)  # the mapping's own
 

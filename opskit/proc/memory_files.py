@@ -23,7 +23,7 @@ from opskit.proc.memory import PAGE_BYTES
 from opskit.proc.namespaces import namespace
 from opskit.proc.process_mounts import ProcessMounts, is_remote
 from opskit.proc.tmpfs_mounts import is_below, make_device
-from opskit.quantities import hexadecimal, integer
+from opskit.quantities import hexadecimal, integer, plural
 from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
@@ -95,6 +95,7 @@ class FileScanner:
 
     def __init__(self, fs: ProcFS, mounts: TmpfsMounts, fds_left: int, *, with_sockets: bool = False) -> None:
         self._fs, self._remote = fs, mounts.remote_points
+        self._most_fds = fds_left
         self._devices = frozenset(mount.device for mount in mounts.mounts)
         self._mapping = re.compile(_LINE, re.MULTILINE)
         points = {f"{one.mount_point.rstrip('/')}/".encode("utf-8", "surrogateescape") for one in mounts.mounts}
@@ -105,7 +106,7 @@ class FileScanner:
         self.mounts = ProcessMounts(fs)
         self.fds_left = fds_left
         self.skipped = 0  # fds on network file systems
-        self.detached = 0  # fds on file systems of an unknown kind: they are mounted nowhere by now
+        self.detached = 0  # fds whose mount is not known
         self.sockets: list[tuple[int, bytes, bytes]] = []
         self.scanned: list[int] = []
         self.denied: list[int] = []
@@ -123,6 +124,15 @@ class FileScanner:
             else:
                 self.scanned.append(pid)
                 yield pid, found
+
+    def notes(self) -> Iterator[str]:
+        """What was not looked at."""
+        if self.skipped:
+            yield f"not looked at, since a stat may hang: {plural(self.skipped, 'fd')} on network file systems"
+        if self.detached:
+            yield f"not looked at: {plural(self.detached, 'fd')} on detached mounts, or on mounts of namespaces that could not be read"
+        if self.fds_left <= 0:
+            yield f"only {self._most_fds:,} open files were looked at"
 
     def scan(self, pid: int) -> list[MemoryFile]:
         """The files of one process. Raises OSError where its mappings cannot be read."""

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from opskit.proc.files.mountinfo import Mount
     from opskit.proc.fs import ProcFS
 
-_MOST_NAMESPACES = 500
+_MOST_NAMESPACES = 1000
 
 
 class _Namespace:

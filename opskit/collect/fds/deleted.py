@@ -19,7 +19,6 @@ from opskit.proc.namespaces import in_initial
 from opskit.proc.tmpfs_mounts import is_for_sharing, read_tmpfs_mounts
 from opskit.proc.tmpfs_walk import TmpfsWalk
 from opskit.proc.visibility import coverage_lines, hides_processes, more_rights_show_more
-from opskit.quantities import plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -187,12 +186,7 @@ def _missing(host: Host, scanner: FileScanner, mounts: TmpfsMounts, walk: TmpfsW
     yield from coverage_lines(fs, len(scanner.scanned), scanner.denied, 0)
     if in_initial(fs, "pid") is False:
         yield OUTSIDE
-    if scanner.skipped:
-        yield f"not looked at, since a stat may hang: {plural(scanner.skipped, 'fd')} on network file systems"
-    if scanner.detached:
-        yield f"not looked at: {plural(scanner.detached, 'fd')} of file systems that are mounted nowhere by now"
-    if scanner.fds_left <= 0:
-        yield f"only {_MOST_FDS:,} open files were looked at"
+    yield from scanner.notes()
     if mounts.unread or mounts.cut:
         yield "some mount namespaces could not be read, or are too many: their tmpfs mounts are left out"
     yield from walk.notes(*_COMMAND)

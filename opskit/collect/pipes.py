@@ -211,7 +211,7 @@ def _notes(host: Host, scan: PipeScan) -> list[str]:
         notes.append(f"{len(scan.garbled)} of these have links that no kernel writes: {scan.garbled[0]}")
     if scan.remote_skipped:
         notes.append(
-            f"not looked at, since a stat may hang: {plural(scan.remote_skipped, 'fd')} on network file systems"
+            f"not looked at, since a stat may hang: {plural(scan.remote_skipped, 'fd')} on network file systems or detached mounts"
         )
     if scan.copied_skipped:
         notes.append(f"FIFOs among {plural(scan.copied_skipped, 'fd')} on files are unknown: a copy has no file types")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from opskit.proc.fs import optional
 from opskit.proc.process_mounts import is_remote
-from opskit.proc.tmpfs_mounts import device_number, is_below, path_of
+from opskit.proc.tmpfs_mounts import TMPFS, device_number, is_below, path_of
 from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
@@ -19,23 +19,28 @@ if TYPE_CHECKING:
     from opskit.proc.files.mountinfo import Mount
     from opskit.proc.fs import ProcFS
     from opskit.proc.process_mounts import ProcessMounts
+    from opskit.proc.tmpfs_mounts import TmpfsMount
 
 OVERLAY = "overlay"
 # Without a block device of their own. Other types without one hold no files (proc, sysfs, cgroup2).
-_WITHOUT_DEVICE = ("tmpfs", "btrfs", "bcachefs", "zfs", OVERLAY)
+_WITHOUT_DEVICE = (TMPFS, "btrfs", "bcachefs", "zfs", OVERLAY)
 _MANY_DEVICES = ("btrfs", "bcachefs")  # a file there has its subvolume's device
 _CLUSTER = ("gfs2", "ocfs2")  # on a block device, and yet it waits for other machines
 _UPPER = "upperdir="
 
 
 class LocalFileSystem(NamedTuple):
-    """A file system, at the shortest path where all of it is mounted. `pid`: a process that sees it there; None: opskit."""
+    """A file system, at the shortest path where all of it is mounted, as the process `pid` sees it; None: opskit.
+
+    `place`: the same as a path for who reads opskit's output, below PROC/PID/root where another mount namespace has it.
+    """
 
     device: int
     mount_point: str
     fs_type: str
     pid: int | None
     space: Space
+    place: str
 
 
 class LocalFileSystems:
@@ -46,10 +51,11 @@ class LocalFileSystems:
         self.found: dict[int, LocalFileSystem] = {}
         self._looked_at: dict[int, int | None] = {}
         self._of_subvolume: dict[int, int] = {}
+        self._viewer = None if self._sees_ours() else 1
 
     def add_all(self) -> None:
         """Add those that opskit sees, with --root those that the machine's init sees."""
-        pid = None if self._sees_ours() else 1
+        pid = self._viewer
         for mount in sorted(self._mounts.of(pid or "self"), key=lambda each: (each.root != "/", len(each.mount_point))):
             self.add(mount, pid)
 
@@ -64,6 +70,19 @@ class LocalFileSystems:
         if self._looked_at.get(device) is None:
             self._looked_at[device] = self._look(device, mount, pid)
         return self._looked_at[device]
+
+    def add_tmpfs(self, mount: TmpfsMount) -> int | None:
+        """Add one of any mount namespace, and return its device. None: it has no limit, or is hidden."""
+        space = mount.space
+        if mount.fs_type != TMPFS or space is None or not space.size_bytes:
+            return None
+        self._found(mount.device, mount.mount_point, mount.fs_type, mount.pid, space)
+        return mount.device
+
+    def _found(self, device: int, mount_point: str, fs_type: str, pid: int | None, space: Space) -> None:
+        is_seen = pid in (None, self._viewer)
+        place = mount_point if is_seen else f"{self._fs.path(pid, 'root')}{mount_point}"
+        self.found.setdefault(device, LocalFileSystem(device, mount_point, fs_type, pid, space, place))
 
     def _look(self, device: int, mount: Mount, pid: int | None) -> int | None:
         upper = _upper_directory(mount)
@@ -84,7 +103,7 @@ class LocalFileSystems:
         if space is None:
             return None
         self._of_subvolume[place.device] = device
-        self.found[device] = LocalFileSystem(device, mount.mount_point, mount.fs_type, pid, space)
+        self._found(device, mount.mount_point, mount.fs_type, pid, space)
         return device
 
     def _slow(self, pid: object, *types: str) -> tuple[str, ...]:

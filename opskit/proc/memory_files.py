@@ -23,7 +23,7 @@ from opskit.proc.memory import PAGE_BYTES
 from opskit.proc.namespaces import namespace
 from opskit.proc.process_mounts import ProcessMounts, is_remote
 from opskit.proc.tmpfs_mounts import is_below, make_device
-from opskit.quantities import hexadecimal, integer
+from opskit.quantities import hexadecimal, integer, plural
 from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class MemoryFile(NamedTuple):
     """A file as one process sees it. `touched_bytes`: what it has mapped and in memory, read only where a look at the file is denied.
 
     `device` and `inode` identify it; of a System V segment `device` is the number of its IPC namespace, and `inode` its shmid. `path` without ` (deleted)`. `allocated_bytes`: memory and swap, of a deleted file of a disk its blocks there; None: unknown.
-    `fds`: those of the process `pid`, `write_only` the first that was opened for writing alone. `at`: below /proc/PID, a link to it:
+    `fds`: those of the process `pid`, `write_only`: whether each of them was opened for writing alone. `at`: below /proc/PID, a link to it:
     map_files/ADDRESSES or fd/N. `mount`: of a deleted file of a disk; None: it is mounted nowhere that is known.
     """
 
@@ -71,7 +71,7 @@ class MemoryFile(NamedTuple):
     touched_bytes: int | None
     uid: int | None
     mount: Mount | None = None
-    write_only: int | None = None
+    write_only: bool = False
 
 
 class _Seen:
@@ -84,7 +84,7 @@ class _Seen:
         self.fds: list[int] = []
         self.mapped = False
         self.touched_bytes: int | None = None
-        self.write_only: int | None = None
+        self.write_only = True
 
 
 class FileScanner:
@@ -95,16 +95,18 @@ class FileScanner:
 
     def __init__(self, fs: ProcFS, mounts: TmpfsMounts, fds_left: int, *, with_sockets: bool = False) -> None:
         self._fs, self._remote = fs, mounts.remote_points
+        self._most_fds = fds_left
         self._devices = frozenset(mount.device for mount in mounts.mounts)
         self._mapping = re.compile(_LINE, re.MULTILINE)
-        points = (f"{one.mount_point.rstrip('/')}/".encode("utf-8", "surrogateescape") for one in mounts.mounts)
-        self._below_mounts = tuple(dict.fromkeys(points))
+        points = {f"{one.mount_point.rstrip('/')}/".encode("utf-8", "surrogateescape") for one in mounts.mounts}
+        self._below_mounts = tuple(sorted(points - {b"/"}))
+        self._has_root = b"/" in points  # a machine without disks, a sandbox
         self._wanted = (b"/", _SOCKET) if with_sockets else (b"/",)
         self._numbers: dict[tuple[bytes, bytes], int] = {}  # major and minor in maps -> the device
         self.mounts = ProcessMounts(fs)
         self.fds_left = fds_left
         self.skipped = 0  # fds on network file systems
-        self.detached = 0  # fds on file systems of an unknown kind: they are mounted nowhere by now
+        self.detached = 0  # fds whose mount is not known
         self.sockets: list[tuple[int, bytes, bytes]] = []
         self.scanned: list[int] = []
         self.denied: list[int] = []
@@ -122,6 +124,15 @@ class FileScanner:
             else:
                 self.scanned.append(pid)
                 yield pid, found
+
+    def notes(self) -> Iterator[str]:
+        """What was not looked at."""
+        if self.skipped:
+            yield f"not looked at, since a stat may hang: {plural(self.skipped, 'fd')} on network file systems"
+        if self.detached:
+            yield f"not looked at: {plural(self.detached, 'fd')} on detached mounts, or on mounts of namespaces that could not be read"
+        if self.fds_left <= 0:
+            yield f"only {self._most_fds:,} open files were looked at"
 
     def scan(self, pid: int) -> list[MemoryFile]:
         """The files of one process. Raises OSError where its mappings cannot be read."""
@@ -145,8 +156,7 @@ class FileScanner:
             one = seen.setdefault((found.device, found.inode), _Seen(kind, path, f"fd/{fd}", found, mount))
             one.found, one.mount = one.found or found, one.mount or mount
             one.fds.append(fd)
-            if one.write_only is None and path.endswith(_DELETED) and self._is_write_only(pid, fd):
-                one.write_only = fd
+            one.write_only = one.write_only and path.endswith(_DELETED) and self._is_write_only(pid, fd)
         for one in seen.values():
             if one.kind in (MEMFD, SYSV, TMPFS) and self._on_huge_pages(pid, one.at):
                 one.kind = HUGE_PAGES
@@ -200,15 +210,19 @@ class FileScanner:
                 self.sockets.append((pid, name, target))  # by a process: the fdinfo of its threads is the same
                 continue
             is_deleted = target.endswith(_DELETED)
-            if not (is_deleted or target.startswith(self._below_mounts)):
-                continue
             is_known = is_deleted and target.startswith(_INTERNAL)  # on no mount that is listed
-            mount = self.mounts.of_fd(parts, name.decode()) if is_deleted and not is_known else None
+            is_below = target.startswith(self._below_mounts)
+            if not (is_deleted or is_below or self._has_root):
+                continue
+            # The path says where it is only below a mount. It may be any file system's, and mounted nowhere by now.
+            is_asked = not is_known and (is_deleted or not is_below)
+            mount = self.mounts.of_fd(parts, name.decode()) if is_asked else None
             if is_remote(mount) if mount else not is_known and self._is_below_remote(target):
                 self.skipped += 1
                 continue
-            if is_deleted and not is_known and mount is None:
-                self.detached += 1
+            if is_asked and mount is None:
+                # Else it was closed meanwhile.
+                self.detached += optional(self._fs.link, *parts, "fd", name.decode()) == target
                 continue
             found = optional(self._fs.file_id, *parts, "fd", name.decode())
             if found is not None and stat.S_ISREG(found.mode):
@@ -255,5 +269,5 @@ def _file(pid: int, key: tuple[int, int], one: _Seen) -> MemoryFile:
     return MemoryFile(
         pid, one.kind, *key, path=path, deleted=deleted, mapped=one.mapped, fds=tuple(sorted(one.fds)), at=one.at,
         size_bytes=found.size_bytes if found else None, allocated_bytes=found.allocated_bytes if found else None,
-        touched_bytes=one.touched_bytes, uid=found.uid if found else None, mount=one.mount, write_only=one.write_only,
+        touched_bytes=one.touched_bytes, uid=found.uid if found else None, mount=one.mount, write_only=bool(one.fds) and one.write_only,
     )  # fmt: skip

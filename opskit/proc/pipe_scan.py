@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from opskit.errors import BadInput
 from opskit.proc.fd_directory import FD_READABLE, FD_WRITABLE
+from opskit.proc.fd_kinds import unmounted_kind_of
 from opskit.proc.fd_scan import FdScan, FdScanner
 from opskit.proc.files.fd import PIPE_PREFIX, parse_fdinfo
 from opskit.proc.process_mounts import ProcessMounts, is_remote
@@ -79,6 +80,8 @@ class PipeScanner:
     def scan(self, pids: Iterable[int]) -> PipeScan:
         """Scan these processes."""
         result = PipeScan()
+        # Mounts come and go during a watch, and a new one gets the number of an old one.
+        self._mounts = ProcessMounts(self.fs)
 
         def read(pid: int, tid: int | None, parts: tuple[object, ...]) -> tuple[Holder | None, bool]:
             found, any_fd = self._table(parts, pid, tid, result)
@@ -136,8 +139,9 @@ class PipeScanner:
         fd = fd_name.decode()
         try:
             mount = self._mounts.of_fd(parts, fd)
-            if mount is not None and is_remote(mount):
-                result.remote_skipped += 1
+            if mount is None or is_remote(mount):
+                # A memfd is mounted nowhere too, and is no FIFO.
+                result.remote_skipped += mount is not None or unmounted_kind_of(target) is None
                 return b""
             found = self.fs.file_id(*parts, "fd", fd)
         except (OSError, BadInput):  # gone, denied, or its file system is (ESTALE, ENOTCONN, EIO)

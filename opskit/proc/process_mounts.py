@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from opskit.proc.files.mountinfo import Mount
     from opskit.proc.fs import ProcFS
 
-_MOST_NAMESPACES = 500
+_MOST_NAMESPACES = 1000
 
 
 class _Namespace:
@@ -88,8 +88,10 @@ class ProcessMounts:
         if name not in self._known:
             if len(self._known) >= _MOST_NAMESPACES:
                 return _Namespace([])
+            # A process after chroot(2) is shown the mounts below its root alone.
+            reader = "self" if name is not None and name == namespace(self._fs, "self", "mnt") else pid
             try:
-                self._known[name] = _Namespace(self._fs.load(parse_mountinfo, pid, "mountinfo"))
+                self._known[name] = _Namespace(self._fs.load(parse_mountinfo, reader, "mountinfo"))
             except (OSError, BadInput):
                 return _Namespace([])
         return self._known[name]

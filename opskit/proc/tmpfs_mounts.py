@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from opskit.proc.file_space import Space
     from opskit.proc.fs import ProcFS
 
-HUGETLBFS, RAMFS = "hugetlbfs", "ramfs"
-IN_MEMORY = ("tmpfs", "devtmpfs", RAMFS, HUGETLBFS)
+TMPFS, HUGETLBFS, RAMFS = "tmpfs", "hugetlbfs", "ramfs"
+IN_MEMORY = (TMPFS, "devtmpfs", RAMFS, HUGETLBFS)
 _MOST_NAMESPACES, _MOST_MOUNTS = 2000, 5000
 
 
@@ -30,6 +30,7 @@ class TmpfsMount(NamedTuple):
 
     `device` as in stat; `pid`: a process of its mount namespace, None: opskit's own. `used_bytes`: pages, swapped ones too; None: unknown (mounted without a
     limit, or hidden under another mount: `is_hidden`). `limit_bytes` None: no limit. `is_whole`: not only a directory of it is mounted there.
+    `space`: None where it is unknown.
     """
 
     device: int
@@ -40,6 +41,7 @@ class TmpfsMount(NamedTuple):
     limit_bytes: int | None
     is_hidden: bool = False
     is_whole: bool = True
+    space: Space | None = None
 
 
 class TmpfsMounts(NamedTuple):
@@ -143,4 +145,6 @@ def _add(fs: ProcFS, found: dict[int, TmpfsMount], mount: Mount, pid: int | None
     has_limit = space is not None and space.size_bytes > 0
     used = space.size_bytes - space.free_bytes if space is not None and has_limit else None
     limit = space.size_bytes if space is not None and has_limit else None
-    found[device] = TmpfsMount(device, mount.fs_type, mount.mount_point, pid, used, limit, is_whole=is_whole)
+    found[device] = TmpfsMount(
+        device, mount.fs_type, mount.mount_point, pid, used, limit, is_whole=is_whole, space=space
+    )

@@ -15,7 +15,7 @@ from opskit.proc.kernel.syscalls import file_times
 from opskit.proc.release import kernel_release
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from opskit.collect.fds.groups import Fd, Parts
     from opskit.host import Host
@@ -34,9 +34,9 @@ _UNKNOWN: Span = (None, None)
 class Ages:
     """Reads the times of one look's groups; looks at a bounded number of objects."""
 
-    def __init__(self, host: Host, started_s: float | None) -> None:
-        """`started_s`: when the process started, since 1970."""
-        self._fs, self._started_s = host.fs, started_s
+    def __init__(self, host: Host, started_s: float | None, may_look: Callable[[Parts, Fd], bool]) -> None:
+        """`started_s`: when the process started, since 1970. `may_look`: whether a look at an fd's file does not hang."""
+        self._fs, self._started_s, self._may_look = host.fs, started_s, may_look
         self._is_own = host.is_own
         self._left = _MOST_IN_ALL
         release = kernel_release(host.fs)
@@ -51,7 +51,8 @@ class Ages:
             oldest, newest = self._made(parts, first), self._made(parts, last)
             return (min(oldest) if oldest else None), (max(newest) if newest else None)
         if kind in _NAMED and len(fds) <= _MOST_NAMED:
-            return self._born(parts, kind, fds)
+            is_safe = kind == "memfd" or all(self._may_look(parts, fd) for fd in fds)
+            return self._born(parts, kind, fds) if is_safe else _UNKNOWN
         return _UNKNOWN
 
     def _made(self, parts: Parts, fds: Sequence[Fd]) -> list[float]:

@@ -52,11 +52,11 @@ class Collector:
         is_jvm = self._is_jvm(process)
         problems: list[str] = []
         threads = self._threads(grouping, problems, is_jvm=is_jvm)
-        ages = Ages(host, self._started_s(process))
+        ages = Ages(host, self._started_s(process), self._grouper.may_look)
         return Facts(
             process, taken, tuple(_groups(parts, grouping, ages, threads)), at_s, now_s,
             sum(len(members.fds) for members in grouping.groups.values()), is_jvm,
-            missing=(*_missing(grouping, parts), *problems),
+            missing=(*_missing(grouping, parts, is_live=host.fs.is_live), *problems),
             raise_limit=None if status is None or taken is None else raise_limit(host.fs, pid, status, taken.limit)[0],
         )  # fmt: skip
 
@@ -115,19 +115,22 @@ def _groups(parts: Parts, grouping: Grouping, ages: Ages, threads: dict[Key, tup
     """The groups, the largest first."""
     for key, members in sorted(grouping.groups.items(), key=lambda item: (-len(item[1].fds), item[0])):
         numbers = [int(fd) for fd, _ in members.fds]  # a number: fs lists no other names
-        is_seen = grouping.unseen.isdisjoint(members.fds)
-        oldest, newest = ages.span(parts, key[0], members.fds) if is_seen else (None, None)
+        oldest, newest = ages.span(parts, key[0], members.fds)
         yield Group(
             *key, len(numbers), min(numbers), max(numbers), members.example, oldest, newest, threads.get(key, ())
         )
 
 
-def _missing(grouping: Grouping, parts: Parts) -> Iterator[str]:
-    if grouping.unseen:
+def _missing(grouping: Grouping, parts: Parts, *, is_live: bool) -> Iterator[str]:
+    if grouping.unseen and not is_live:
+        yield f"the kinds of {plural(grouping.unseen, 'fd')} on files are told by their paths: a copy has no file types"
+    elif grouping.unseen:
         yield (
-            f"not looked at, since a stat may hang: {plural(len(grouping.unseen), 'fd')} on network file systems or detached mounts; "
+            f"not looked at, since a stat may hang: {plural(grouping.unseen, 'fd')} on network file systems or detached mounts; "
             "their kinds are told by their paths"
         )
+    if grouping.beyond:
+        yield f"not looked at, since there are too many: {plural(grouping.beyond, 'open file')}, whose kinds are told by their paths"
     if grouping.unknown:
         yield f"the states and peers of {plural(grouping.unknown, 'socket')} are unknown"
     if len(parts) > 1:

@@ -20,7 +20,6 @@ from opskit.proc.namespaces import in_initial
 from opskit.proc.tmpfs_mounts import is_for_sharing, read_tmpfs_mounts
 from opskit.proc.tmpfs_walk import TmpfsWalk
 from opskit.proc.visibility import coverage_lines, hides_processes, more_rights_show_more
-from opskit.quantities import plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -28,10 +27,12 @@ if TYPE_CHECKING:
     from opskit.host import Host
     from opskit.proc.memory_files import MemoryFile
     from opskit.proc.process import Process
-    from opskit.proc.tmpfs_mounts import TmpfsMounts
+    from opskit.proc.tmpfs_mounts import TmpfsMount, TmpfsMounts
 
 _MOST_FDS = 1_000_000
 _O_APPEND = 0o2000
+_MOST_FLAGS = 64  # fds of one file in one process
+_NEARLY_FULL = 0.1  # free
 _COMMAND = ("opskit", "fds", "--deleted")
 Key = tuple[int, int]
 
@@ -44,7 +45,7 @@ def collect_deleted(host: Host, pid: int | None = None) -> DeletedFacts:
     pids = fs.pids()
     mounts = read_tmpfs_mounts(fs, pids)
     scanner = FileScanner(fs, mounts, _MOST_FDS, with_sockets=True)
-    scan = _Scan(host, scanner)
+    scan = _Scan(host, scanner, mounts)
     scan.processes(pids)
     if pid is not None and pid in scanner.denied:
         raise refused(host, host.process(pid))
@@ -69,8 +70,9 @@ def collect_deleted(host: Host, pid: int | None = None) -> DeletedFacts:
 class _Scan:
     """The deleted files of all processes, by the device of their file system."""
 
-    def __init__(self, host: Host, scanner: FileScanner) -> None:
+    def __init__(self, host: Host, scanner: FileScanner, mounts: TmpfsMounts) -> None:
         self._host, self._scanner = host, scanner
+        self._tmpfs = {mount.device: mount for mount in mounts.mounts}
         self._systems = LocalFileSystems(host.fs, scanner.mounts)
         self.held: set[Key] = set()
         self.on_disk: dict[int | None, list[DeletedFile]] = {}
@@ -79,6 +81,9 @@ class _Scan:
     def processes(self, pids: Sequence[int]) -> None:
         """Add what they hold."""
         self._systems.add_all()
+        for mount in self._tmpfs.values():
+            if _is_nearly_full(mount):  # containers have thousands that are empty
+                self._systems.add_tmpfs(mount)
         files: dict[tuple[int | None, int, int], list[MemoryFile]] = {}
         for pid, found in self._scanner.scan_all(pids):
             for file in found:
@@ -101,14 +106,15 @@ class _Scan:
         if file.kind in (MEMFD, HUGE_PAGES):
             return None
         if file.kind == TMPFS:
-            return file.device if file.device in self._systems.found else None
+            mount = self._tmpfs.get(file.device)
+            return None if mount is None else self._systems.add_tmpfs(mount)
         return None if file.mount is None else self._systems.add(file.mount, pid)
 
     def file_systems(self) -> tuple[FileSystem, ...]:
         """The local file systems, those with the most in deleted files first; last one for files of a mount that is not known."""
         systems = [
             FileSystem(
-                one.device, one.mount_point, one.fs_type, one.space.size_bytes, one.space.free_bytes, one.space.inodes,
+                one.device, one.place, one.fs_type, one.space.size_bytes, one.space.free_bytes, one.space.inodes,
                 one.space.free_inodes, _largest_first(self.on_disk.get(one.device, ())),
             )
             for one in self._systems.found.values()
@@ -119,6 +125,14 @@ class _Scan:
             if device not in listed:
                 systems.append(FileSystem(files[0].device, "", "", None, None, None, None, _largest_first(files)))
         return tuple(sorted(systems, key=lambda one: -sum(file.bytes or 0 for file in one.files)))
+
+
+def _is_nearly_full(mount: TmpfsMount) -> bool:
+    space = mount.space
+    if space is None or space.read_only:
+        return False
+    has_few = space.inodes is not None and (space.free_inodes or 0) < space.inodes * _NEARLY_FULL
+    return has_few or space.free_bytes < space.size_bytes * _NEARLY_FULL
 
 
 def _largest_first(files: Sequence[DeletedFile]) -> tuple[DeletedFile, ...]:
@@ -143,11 +157,11 @@ def _deleted_file(
 
 
 def _appending(host: Host, file: MemoryFile) -> int | None:
-    """The fd of a file opened O_WRONLY|O_APPEND."""
-    if file.write_only is None:
+    """An fd of a file that the process has opened O_WRONLY|O_APPEND, as often as it has opened it."""
+    if not file.write_only or len(file.fds) > _MOST_FLAGS:
         return None
-    flags = host.fs.maybe(_flags, file.pid, "fdinfo", file.write_only)
-    return file.write_only if flags is not None and flags & _O_APPEND else None
+    flags = (host.fs.maybe(_flags, file.pid, "fdinfo", fd) for fd in file.fds)
+    return file.fds[0] if all(each is not None and each & _O_APPEND for each in flags) else None
 
 
 def _flags(fdinfo: str) -> int | None:
@@ -179,10 +193,7 @@ def _missing(host: Host, scanner: FileScanner, mounts: TmpfsMounts, walk: TmpfsW
     fs = host.fs
     if in_initial(fs, "pid") is False:
         yield OUTSIDE
-    if scanner.detached:
-        yield f"not looked at: {plural(scanner.detached, 'fd')} of file systems that are mounted nowhere by now"
-    if scanner.fds_left <= 0:
-        yield f"only {_MOST_FDS:,} open files were looked at"
+    yield from scanner.notes()
     if mounts.unread or mounts.cut:
         yield "some mount namespaces could not be read, or are too many: their tmpfs mounts are left out"
     yield from walk.notes(*_COMMAND)

@@ -98,7 +98,7 @@ class DeletedHolder(NamedTuple):
     fds: tuple[int, ...]
     mapped: bool
     unit: str | None
-    # Whether the fd is open for writing alone and with O_APPEND: only then truncating the file leaves no hole.
+    # An fd, where all of them are open for writing alone and with O_APPEND: only then truncating the file leaves no hole.
     appending_fd: int | None = None
 
 
@@ -117,7 +117,8 @@ class DeletedFile(NamedTuple):
 class FileSystem(NamedTuple):
     """A local file system. `files`: deleted and held, the largest first. Free: for users without rights. Inodes None: it does not count them.
 
-    `mount` empty, sizes None: where the files are is not mounted now, or nowhere that could be read.
+    `mount` empty, sizes None: where the files are is not mounted now, or nowhere that could be read. One that opskit does not see is below
+    /proc/PID/root.
     """
 
     device: int

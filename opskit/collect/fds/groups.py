@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from opskit.proc.fd_kinds import DELETED, FILE, FILE_DELETED, kind_of, path_kind, place_of, unmounted_kind_of
+from opskit.proc.fd_kinds import FILE, FILE_DELETED, kind_of, path_kind, place_of, unmounted_kind_of
 from opskit.proc.files.fd import PIPE_PREFIX
 from opskit.proc.fs import optional
 from opskit.proc.kernel.syscalls import socket_protocol
@@ -22,7 +22,7 @@ Key = tuple[str, str]  # kind and detail
 Fd = tuple[bytes, bytes]  # its number and its target
 Parts = tuple[object, ...]  # the directory that has `fd`: (PID,) or (PID, "task", TID)
 
-# Of the files in one directory so many are looked at; where they are all regular files, the others count as such.
+# Of the files in one directory so many are looked at; where they are all what their names say, so are the others.
 _SAMPLED = 64
 _MOST_LOOKED_AT, _MOST_DIRECTORIES, _MOST_CHECKED = 20_000, 2_000, 1_000
 _MOST_GROUPS, _MOST_CLIENTS = 5_000, 16
@@ -39,11 +39,15 @@ class Members(NamedTuple):
 
 
 class Grouping(NamedTuple):
-    """All groups; `unknown`: sockets of which nothing is known; `unseen`: files that were not looked at, since that may hang."""
+    """All groups; `unknown`: sockets of which nothing is known; `unseen`: fds of files that were not looked at, since that may hang.
+
+    `beyond`: files that were not looked at, since they are too many.
+    """
 
     groups: dict[Key, Members]
     unknown: int
-    unseen: frozenset[Fd]
+    unseen: int
+    beyond: int
 
 
 class Grouper:
@@ -51,18 +55,22 @@ class Grouper:
 
     def __init__(self, host: Host) -> None:
         self._host, self._fs = host, host.fs
-        self._mounts = ProcessMounts(host.fs)
         self._known: set[Key] = set()
-        self._clients: dict[
-            int, set[str]
-        ] = {}  # a port that is listened on -> the hosts that have a group of their own
-        self._unknown = 0
+        # A port that is listened on -> the hosts that have a group of their own.
+        self._clients: dict[int, set[str]] = {}
+        self._begin()
+
+    def _begin(self) -> None:
+        # Mounts come and go during a watch, and a new one gets the number of an old one.
+        self._mounts = ProcessMounts(self._fs)
+        self._unknown = self._beyond = 0
+        self._left = _MOST_LOOKED_AT
         self._unseen: set[Fd] = set()
+        self._may_look: dict[Fd, bool] = {}
 
     def sort(self, parts: Parts, fds: Sequence[Fd]) -> Grouping:
         """Sort the fds of one table."""
-        self._unknown = 0
-        self._unseen.clear()
+        self._begin()
         sockets: list[Fd] = []
         pipes: list[Fd] = []
         directories: dict[bytes, list[Fd]] = {}
@@ -92,7 +100,7 @@ class Grouper:
             _add(found, key, same)
         for key, same in self._sockets(parts, sockets):
             _add(found, key, same)
-        return Grouping(self._bounded(found), self._unknown, frozenset(self._unseen))
+        return Grouping(self._bounded(found), self._unknown, len(self._unseen), self._beyond)
 
     def _bounded(self, found: dict[Key, Members]) -> dict[Key, Members]:
         """At most 5,000 groups: the largest of the first look, and what came later while there is room; the rest by kind."""
@@ -107,40 +115,60 @@ class Grouper:
         return kept
 
     def _files(self, parts: Parts, directories: Mapping[bytes, list[Fd]]) -> Iterator[tuple[Key, list[Fd]]]:
-        left = _MOST_LOOKED_AT
         for number, (directory, fds) in enumerate(directories.items()):
             paths = {fd[1]: fd for fd in fds}
-            if left > 0 and number < _MOST_DIRECTORIES and self._may_look(parts, fds[0]):
+            if self._left > 0 and number < _MOST_DIRECTORIES:
                 kinds = self._kinds(parts, paths)
-                left -= len(kinds)
             else:
-                kinds = {path: path_kind(path, None, 1) for path in paths}
-                self._unseen.update(fds)
+                kinds = {}
+                self._beyond += len(paths)
+            if self._unseen:
+                self._unseen.update(fd for fd in fds if paths[fd[1]] in self._unseen)
             places: dict[tuple[str, bytes], list[Fd]] = {}
             for fd in fds:
                 path = fd[1]
-                kind = kinds.get(path) or (FILE_DELETED if path.endswith(DELETED) else FILE)
+                kind = kinds.get(path) or path_kind(path, None, 1)
                 places.setdefault((kind, directory if kind in _BY_DIRECTORY else path), []).append(fd)
             for (kind, place), same in places.items():
                 yield (kind, place_of(place)), same
 
-    def _may_look(self, parts: Parts, fd: Fd) -> bool:
-        """Whether the file is on a local file system of a live machine. A stat on another one may wait for ever."""
-        mount = self._mounts.of_fd(parts, _text(fd[0])) if self._fs.is_live else None
-        return mount is not None and not is_remote(mount)
+    def may_look(self, parts: Parts, fd: Fd) -> bool:
+        """Whether the file is on a local file system of a live machine. A stat on another one may wait for ever.
+
+        Each file is asked about: one in the same directory may be a mount of its own, or have been opened before or below one.
+        """
+        if fd not in self._may_look:
+            mount = self._mounts.of_fd(parts, _text(fd[0])) if self._fs.is_live else None
+            self._may_look[fd] = mount is not None and not is_remote(mount)
+        return self._may_look[fd]
 
     def _kinds(self, parts: Parts, paths: Mapping[bytes, Fd]) -> dict[bytes, str]:
-        """The kinds of the paths that were looked at: all, or some of many regular files."""
+        """The kinds of the paths: of all, or of some where the others are what their names say."""
         step = max(1, len(paths) // _SAMPLED)
-        kinds = self._look(parts, [*paths.values()][::step])
-        return kinds if step == 1 or _BY_DIRECTORY.issuperset(kinds.values()) else self._look(parts, paths.values())
+        sample = [*paths.values()][::step]
+        kinds = self._look(parts, sample)
+        if step == 1:
+            return kinds
+        if self._unseen.issuperset(sample):  # all of one mount, as it seems
+            self._unseen.update(paths.values())
+        elif not self._unseen.isdisjoint(sample) or any(
+            kind != path_kind(path, None, 1) for path, kind in kinds.items()
+        ):
+            kinds.update(self._look(parts, [fd for path, fd in paths.items() if path not in kinds]))
+        return kinds
 
-    def _look(self, parts: Parts, fds: Iterable[Fd]) -> dict[bytes, str]:
+    def _look(self, parts: Parts, fds: Sequence[Fd]) -> dict[bytes, str]:
         kinds = {}
-        for fd, path in fds:
-            found = optional(self._fs.file_id, *parts, "fd", _text(fd))
-            if found is not None:  # else it was closed meanwhile
-                kinds[path] = path_kind(path, found.mode, found.links)
+        for fd in fds[: self._left]:
+            name, path = fd
+            if self.may_look(parts, fd):
+                found = optional(self._fs.file_id, *parts, "fd", _text(name))
+                if found is not None:  # else it was closed meanwhile
+                    kinds[path] = path_kind(path, found.mode, found.links)
+            else:
+                self._unseen.add(fd)
+        self._beyond += max(0, len(fds) - self._left)
+        self._left = max(0, self._left - len(fds))
         return kinds
 
     def _sockets(self, parts: Parts, sockets: Sequence[Fd]) -> Iterator[tuple[Key, list[Fd]]]:

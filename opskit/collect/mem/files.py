@@ -217,16 +217,7 @@ class _Scan:
         notes += self._walk.notes("opskit", "mem", "--files")
         if self.mounts.unread or self.mounts.cut:
             notes.append("some mount namespaces could not be read, or are too many: their tmpfs mounts are left out")
-        if self._scanner.skipped:
-            notes.append(
-                f"not looked at, since a stat may hang: {plural(self._scanner.skipped, 'fd')} on network file systems"
-            )
-        if self._scanner.detached:
-            notes.append(
-                f"not looked at: {plural(self._scanner.detached, 'fd')} of file systems that are mounted nowhere by now"
-            )
-        if self._scanner.fds_left <= 0:
-            notes.append(f"only {_MOST_FDS:,} open files were looked at")
+        notes += self._scanner.notes()
         return notes
 
 

@@ -131,14 +131,15 @@ def test_the_oldest_and_newest_of_many_pipes(spawn):
 MANY_FILES = """
 import os, sys, time
 for number in range(300): os.open(f"{sys.argv[1]}/{number:03}", os.O_CREAT | os.O_WRONLY)
-if len(sys.argv) > 2: os.mkfifo(f"{sys.argv[1]}/zz"); [os.open(f"{sys.argv[1]}/zz", os.O_RDWR) for _ in range(20)]
+if "fifo" in sys.argv: os.mkfifo(f"{sys.argv[1]}/zz"); [os.open(f"{sys.argv[1]}/zz", os.O_RDWR) for _ in range(20)]
+if "linked" in sys.argv: [(os.link(f"{sys.argv[1]}/{n:03}", f"{sys.argv[1]}/still{n}"), os.unlink(f"{sys.argv[1]}/{n:03}")) for n in range(5, 300)]
 for number in range(5): os.unlink(f"{sys.argv[1]}/{number:03}")
 print(); time.sleep(600)
 """
 
 
 def test_a_directory_with_many_open_files(spawn, tmp_path):
-    """Some are looked at. All of them are where one of these is not a regular file."""
+    """Some are looked at. All of them are where one of these is not what its name says: a FIFO, or a file with another name left."""
     process = spawn(MANY_FILES, tmp_path)
     found = counts(look(process.pid))
     assert (found["file", str(tmp_path)], found["deleted", str(tmp_path)]) == (295, 5)
@@ -148,6 +149,64 @@ def test_a_directory_with_many_open_files(spawn, tmp_path):
     found = counts(look(process.pid))
     assert (found["file", str(mixed)], found["deleted", str(mixed)]) == (295, 5)
     assert found["fifo", f"{mixed}/zz"] == 20
+    linked = tmp_path / "linked"
+    linked.mkdir()
+    process = spawn(MANY_FILES, linked, "linked")
+    found = counts(look(process.pid))
+    assert (found["file", str(linked)], found["deleted", str(linked)]) == (295, 5)
+
+
+def test_more_files_than_are_looked_at(monkeypatch, spawn, tmp_path):
+    """Their names tell their kinds, and the answer says why nobody looked."""
+    monkeypatch.setattr(grouping, "_MOST_LOOKED_AT", 50)
+    facts = look(spawn(MANY_FILES, tmp_path).pid)
+    assert counts(facts)["deleted", str(tmp_path)] == 5
+    [line] = [line for line in facts.missing if "open file" in line]
+    assert line.startswith("not looked at, since there are too many: ")
+    assert not [line for line in facts.missing if "may hang" in line]
+
+
+ASKED = """
+from opskit.collect.fds.collect import Collector
+from opskit.collect.fds.facts import Request
+from opskit.host import Host
+facts = Collector(Host.at(None, None), Request({pid})).look()
+for group in facts.groups: print(group.kind, group.detail, group.oldest_s, group.newest_s)
+print(facts.missing)
+"""
+
+
+CHROOTED = (
+    """
+import os, subprocess, sys, time
+empty = f"{sys.argv[1]}/empty"
+os.mkdir(empty)
+subprocess.run(["mount", "-t", "tmpfs", "none", empty], check=True)
+asked = os.fork()
+if not asked:
+    os.open(f"{sys.argv[1]}/x", os.O_CREAT | os.O_WRONLY)
+    os.chroot(empty)
+    os.mkdir("/ready")
+    time.sleep(600)
+while not os.path.exists(f"{empty}/ready"): time.sleep(0.01)
+try:
+    sys.path.insert(0, sys.argv[2])
+"""
+    + "".join(f"    {line}\n" for line in ASKED.replace("{pid}", "asked").splitlines())
+    + """
+finally: os.kill(asked, 9)
+"""
+)
+
+
+def test_a_process_after_chroot(root_only, tmp_path):
+    """What it opened before is on mounts that its own mountinfo leaves out; ours has them."""
+    done = subprocess.run(
+        [sys.executable, "-c", CHROOTED, tmp_path, Path(__file__).parents[3]],
+        capture_output=True, text=True, timeout=20, check=True, preexec_fn=unshare_mounts,
+    )  # fmt: skip
+    assert f"file {tmp_path} " in done.stdout
+    assert "not looked at" not in done.stdout
 
 
 def test_a_detached_mount_is_not_looked_at(root_only, tmp_path):
@@ -172,6 +231,7 @@ there = f"{sys.argv[1]}/remote"
 os.mkdir(there)
 try: remote = SilentFuse(there)
 except OSError: print("none"); sys.exit()
+beside = os.open(f"{sys.argv[1]}/local", os.O_CREAT | os.O_RDWR), os.open(there, os.O_RDONLY)
 held = os.open(f"{there}/file", os.O_CREAT | os.O_RDWR)
 os.close(os.dup(held))  # it learns that there is no flush(), for which the end of this process would wait
 remote.silent.set()
@@ -180,24 +240,14 @@ print(held); time.sleep(600)
 
 
 def test_a_file_server_that_does_not_answer_is_not_asked(root_only, spawn, tmp_path):
-    """Neither what the file is, nor when it was made: both would wait for ever."""
+    """Neither what a file is, nor when it was made: both would wait for ever. Its mount point is in a directory with local files."""
     process = spawn(SILENT, tmp_path, Path(__file__).parents[2] / "support", preexec_fn=unshare_mounts)
     if process.line == "none":
         pytest.skip("cannot mount a FUSE file system")
     code = f"import sys; sys.path.insert(0, {str(Path(__file__).parents[3])!r})\n" + ASKED.format(pid=process.pid)
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=20, check=True)
-    assert "1 fd on network file systems or detached mounts" in done.stdout
+    assert "2 fds on network file systems or detached mounts" in done.stdout
     assert f"file {tmp_path}/remote None None" in done.stdout.splitlines()
-
-
-ASKED = """
-from opskit.collect.fds.collect import Collector
-from opskit.collect.fds.facts import Request
-from opskit.host import Host
-facts = Collector(Host.at(None, None), Request({pid})).look()
-for group in facts.groups: print(group.kind, group.detail, group.oldest_s, group.newest_s)
-print(facts.missing)
-"""
 
 
 def unshare_mounts():
@@ -343,6 +393,9 @@ def test_a_copy(tree):
         ("file", "/var/log"): 1, ("pipe", ""): 1,
     }  # fmt: skip
     assert facts.open is None
-    assert "the states and peers of 1 socket are unknown" in facts.missing
+    assert facts.missing == (
+        "the kinds of 3 fds on files are told by their paths: a copy has no file types",
+        "the states and peers of 1 socket are unknown",
+    )
     with pytest.raises(NotSupported, match="not in this copy"):
         Collector(host, Request(8)).look()

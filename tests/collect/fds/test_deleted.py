@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 import pickle
+import re
 import subprocess
 import sys
 import tempfile
@@ -117,7 +118,7 @@ os._exit(0)
 
 
 def test_what_is_no_advice_to_truncate(staged, tmp_path):
-    """A writer that does not append, one that reads too, a mapping: restart them; a name that ends in ` (deleted)` is none."""
+    """A writer that does not append, one that reads too, a mapping, a second fd that does: restart them; a name that ends in ` (deleted)` is none."""
     result, = staged("", """
 plain = gone("plain", 1 << 20, os.O_WRONLY)
 both = gone("both", 2 << 20, os.O_RDWR | os.O_APPEND)
@@ -126,6 +127,10 @@ memory = mmap.mmap(mapped, 3 << 20)
 os.close(mapped)
 twice = gone("twice", 4 << 20, os.O_WRONLY | os.O_APPEND)
 os.dup2(twice, 77)
+mixed = gone("mixed", 6 << 20, os.O_WRONLY | os.O_APPEND)
+reader = os.open(f"/proc/self/fd/{mixed}", os.O_RDONLY)
+holes = gone("holes", 7 << 20, os.O_WRONLY | os.O_APPEND)
+writer = os.open(f"/proc/self/fd/{holes}", os.O_WRONLY)
 named = put("stays (deleted)", 5 << 20)
 sparse = os.open("sparse", os.O_RDWR | os.O_CREAT)
 os.truncate(sparse, 1 << 40)
@@ -134,11 +139,11 @@ answer()
 """)  # fmt: skip
     files = {Path(file.path).name: file for file in system_at(result.facts, tmp_path).files}
     assert {name: file.bytes // MIB for name, file in files.items()} == {
-        "plain": 1, "both": 2, "mapped": 3, "twice": 4, "sparse": 0,
+        "plain": 1, "both": 2, "mapped": 3, "twice": 4, "mixed": 6, "holes": 7, "sparse": 0,
     }  # fmt: skip
     assert files["sparse"].size_bytes == 1 << 40
     appending = {name: file.holders[0].appending_fd is not None for name, file in files.items()}
-    assert appending == {"plain": False, "both": False, "mapped": False, "twice": True, "sparse": False}
+    assert [name for name, is_so in appending.items() if is_so] == ["twice"]
     assert files["twice"].holders[0].fds[-1] == 77
     assert (files["mapped"].holders[0].mapped, len(files["mapped"].holders[0].fds)) == (True, 1)  # the mapping's own
 
@@ -212,10 +217,35 @@ remote.silent.set(), away.silent.set()
 answer(os.getpid())
 """)  # fmt: skip
     assert result.facts.skipped_remote == 1
-    assert "not looked at: 1 fd of file systems that are mounted nowhere by now" in result.facts.missing
+    assert "not looked at, since a stat may hang: 1 fd on network file systems" in result.facts.missing
+    assert [line for line in result.facts.missing if line.startswith("not looked at: 1 fd on detached mounts, ")]
     assert pid not in {
         holder.process.pid for system in result.facts.systems for file in system.files for holder in file.holders
     }
+
+
+def test_a_root_in_memory(staged):
+    """Where `/` is a tmpfs, each path may be in it: a file of a server that does not answer, unmounted, is not looked at either."""
+    files, detached = staged("mkdir away;", """
+from silentfuse import SilentFuse
+from opskit.proc.fs import ProcFS
+from opskit.proc.memory_files import FileScanner
+from opskit.proc.tmpfs_mounts import TmpfsMount, TmpfsMounts
+away = SilentFuse("away")
+fd = os.open("away/file", os.O_RDWR | os.O_CREAT, 0o600)
+os.close(os.dup(fd))
+subprocess.run(["umount", "-l", "away"], check=True)
+away.silent.set()
+there = put("there", 1 << 16)
+root = TmpfsMount(os.fstat(there).st_dev, "tmpfs", "/", None, 1, 1)
+scanner = FileScanner(ProcFS(), TmpfsMounts((root,), ()), 1000)
+found = [file.path for file in scanner.scan(os.getpid()) if file.path.startswith((f"{sys.argv[1]}/", "/file"))]
+sys.stdout.buffer.write(pickle.dumps((found, scanner.detached)))
+sys.stdout.flush()
+os._exit(0)
+""")  # fmt: skip
+    assert [Path(path).name for path in files] == ["there"]
+    assert detached == 1
 
 
 def test_in_flight(staged, tmp_path):
@@ -256,7 +286,9 @@ os._exit(0)
     ]
     assert (system.device, file.bytes) == (device, MIB)
     if os.stat("/").st_dev == device:
-        assert (system.mount, bool(system.size_bytes)) == ("/", bool(space))
+        # Where PID 1 is guarded from root, as a process sees it.
+        assert re.fullmatch(rf"/|{tmp_path}/root/proc/\d+/root/", system.mount)
+        assert bool(system.size_bytes) == bool(space)
 
 
 def test_held_by_the_kernel(staged, tmp_path):
@@ -269,17 +301,25 @@ def test_held_by_the_kernel(staged, tmp_path):
     ]
 
 
-def test_a_file_system_of_another_mount_namespace(root_only):
-    """What only a container has mounted is listed with what its processes hold."""
-    script = "mount -t tmpfs -o size=8m none /mnt; exec 7>>/mnt/log; rm /mnt/log; head -c 7900K /dev/zero >&7"
+def test_a_file_system_of_another_mount_namespace(root_only, tmp_path):
+    """What only a container has mounted is judged like ours, by a path that leads there from here; a tmpfs too, also without deleted files."""
+    script = (
+        "mount -t tmpfs -o size=8m none /mnt; exec 7>>/mnt/log; rm /mnt/log; head -c 7900K /dev/zero >&7;"
+        f"cd {tmp_path}; mkdir full empty; mount -t tmpfs -o size=1m none full; mount -t tmpfs -o size=1m none empty; head -c 1M /dev/zero >full/data;"
+        f"{EXT4} exec 8>>disk/log; rm disk/log; head -c 20M /dev/zero >&8"
+    )
     with own_mounts(script) as pid:
         result = judge_deleted(collect_deleted(Host.at(None, None)))
-        files = [file for system in result.facts.systems for file in system.files] + [*result.facts.memory]
-        [file] = [
-            file for file in files if pid in {holder.process.pid for holder in file.holders} and file.path == "/mnt/log"
-        ]
-        assert file.bytes > 7 * MIB
-        assert file.holders[0].appending_fd == 7
+    root = f"/proc/{pid}/root"
+    [file] = system_at(result.facts, f"{root}/mnt").files
+    assert file.path == "/mnt/log"
+    assert file.bytes > 7 * MIB
+    assert file.holders[0].appending_fd == 7
+    assert {*codes_of(result, f"{root}/mnt")} == {"deleted-files-held"}
+    assert {*codes_of(result, f"{root}{tmp_path}/full")} == {"disk-full"}
+    assert f"{root}{tmp_path}/empty" not in {system.mount for system in result.facts.systems}
+    [log] = system_at(result.facts, f"{root}{tmp_path}/disk").files
+    assert log.bytes >= 20 * MIB
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from opskit.analysis.tcp import result as verdicts
-from opskit.analysis.tcp.shares import FEWEST_LOOKS
+from opskit.analysis.tcp.shares import FEWEST_LOOKS, has_long_messages
 from opskit.analysis.tcp.window import looks, window_of
 from opskit.proc.tcp_sockets import SYN_SENT, address_text, host_text
 from opskit.quantities import duration, percent, plural, size
@@ -216,9 +216,16 @@ def _requests(it: _Said) -> str:
     windows = [window for each in it.connections if (window := window_of(each)) and window.exchanges]
     per_s = sum((window.exchanges or 0) / window.elapsed_s for window in windows)
     network = f"; data was on its way {percent(it.rates.busy)} of the time" if it.rates.busy is not None else ""
-    few = sum(len(looks(each)) for each in it.connections) < FEWEST_LOOKS
-    why = "there are too few samples" if few else "exchanges are shorter than a tick of the kernel's clock"
-    return f"request/response: {per_s:,.0f} exchanges/s{network}; who takes the rest cannot be told: {why}"
+    return f"request/response: {per_s:,.0f} exchanges/s{network}; who takes the rest cannot be told: {_no_shares(it)}"
+
+
+def _no_shares(it: _Said) -> str:
+    """Why the samples do not tell."""
+    if sum(len(looks(each)) for each in it.connections) < FEWEST_LOOKS:
+        return "there are too few samples"
+    if any(has_long_messages(each) for each in it.connections):
+        return "they do not show when a long message was complete"
+    return "exchanges are too short for the kernel's clock"
 
 
 def _writer_here(it: _Said) -> str:

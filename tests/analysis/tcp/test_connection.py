@@ -249,7 +249,7 @@ def test_who_thinks_cannot_be_told_within_a_tick():
     )
     assert found.verdict == verdicts.REQUESTS
     assert found.shares is None
-    assert connection_answer(found).endswith("exchanges are shorter than a tick of the kernel's clock")
+    assert connection_answer(found).endswith("exchanges are too short for the kernel's clock")
 
 
 def test_one_way():

@@ -64,7 +64,7 @@ def test_distant_clients(together):
 
 
 def test_requests_at_full_speed():
-    """Requests and answers without a pause, on one connection and on several, get no finding."""
+    """Requests and answers without a pause, on one connection and on several, get no finding, and no shares on the first."""
     with netlab.line(veth=True) as line:
         programs = []
         for port, connections in ((7000, 1), (7001, 16)):
@@ -73,4 +73,5 @@ def test_requests_at_full_speed():
         time.sleep(0.5)
         result = look(*(each.pid for each in programs), window_s=1.5)
     assert {group_of(result, each.pid).verdict for each in programs} == {verdicts.REQUESTS}
+    assert [group_of(result, each.pid).shares for each in programs[:2]] == [None, None], "they take no time"
     assert [one for one in result.findings if one.severity != "note"] == []

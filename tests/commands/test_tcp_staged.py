@@ -12,6 +12,9 @@ from netcases import CASES, FULL_SPEED, PORT, READS, RECEIVES, VETH, WRITES, Cas
 from opskit.analysis.tcp import result as verdicts
 
 
+SHARED = ("requests", "requests, IPv6", "slow client program", "long answers", "longest answers")
+
+
 @pytest.fixture(scope="module")
 def seen():
     """All quiet cases, looked at in one window: their ends, the result, and totals of before and after by case."""
@@ -35,7 +38,7 @@ def test_verdict_at_both_ends(seen, name):
     assert here.port == there.port
 
 
-@pytest.mark.parametrize("name", ["requests", "requests, IPv6", "slow client program"])
+@pytest.mark.parametrize("name", SHARED)
 def test_shares_of_requests(seen, name):
     """The shares of server, network and client are within 5 points of what the programs measured, seen from either end."""
     ends, result, totals = seen

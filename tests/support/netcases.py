@@ -59,6 +59,17 @@ CASES = {
     "slow client program": Case(
         symmetric(2), {**REQUESTS, "think_ms": 80}, {**ANSWERS, "think_ms": 10}, {verdicts.REQUESTS}, {verdicts.REQUESTS}
     ),
+    "long answers": Case(
+        symmetric(10), {**REQUESTS, "think_ms": 20, "answer": 50_000}, {**ANSWERS, "think_ms": 50, "answer": 50_000},
+        {verdicts.REQUESTS}, {verdicts.REQUESTS},
+    ),
+    "longest answers": Case(
+        VETH, {**REQUESTS, "think_ms": 25, "answer": 300_000}, {**ANSWERS, "think_ms": 10, "answer": 300_000},
+        {verdicts.REQUESTS}, {verdicts.REQUESTS},
+    ),
+    "small receive buffer": Case(
+        symmetric(10), WRITES, {**READS, "rcvbuf": 32768}, {verdicts.PEER_WINDOW}, {verdicts.OWN_WINDOW}
+    ),
     "black hole": Case(_HOLE, REQUESTS, {**ANSWERS, "answer": 3000}, _WAITS, {verdicts.BLACK_HOLE}),
     "black hole, long answers": Case(_HOLE, REQUESTS, {**ANSWERS, "answer": 20_000}, _WAITS, {verdicts.BLACK_HOLE}),
     "idle": Case(VETH, {"action": "hold"}, {"action": "hold"}, {verdicts.IDLE}, {verdicts.IDLE}),

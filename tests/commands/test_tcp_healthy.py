@@ -70,8 +70,8 @@ def test_requests_at_full_speed():
         for port, connections in ((7000, 1), (7001, 16)):
             programs.append(line.there("serve", listen=port, connections=connections))
             programs.append(line.here("ask", connect=port, connections=connections))
-        time.sleep(0.5)
-        result = look(*(each.pid for each in programs), window_s=1.5)
+        time.sleep(0.3)
+        result = look(*(each.pid for each in programs), window_s=1)
     assert {group_of(result, each.pid).verdict for each in programs} == {verdicts.REQUESTS}
     assert [group_of(result, each.pid).shares for each in programs[:2]] == [None, None], "they take no time"
     assert [one for one in result.findings if one.severity != "note"] == []

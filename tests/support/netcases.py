@@ -53,6 +53,10 @@ CASES = {
     ),
     "slow writer": Case(VETH, {**WRITES, "rate": 100e3}, READS, {verdicts.WRITER_HERE}, {verdicts.WRITER_THERE}),
     "requests": Case(symmetric(20), REQUESTS, ANSWERS, {verdicts.REQUESTS}, {verdicts.REQUESTS}),
+    "20 connections": Case(
+        symmetric(5), {**REQUESTS, "name": "orders", "connections": 20}, {**ANSWERS, "connections": 20},
+        {verdicts.REQUESTS}, {verdicts.REQUESTS},
+    ),
     "requests, IPv6": Case(
         symmetric(20), {**REQUESTS, "ipv6": True}, {**ANSWERS, "ipv6": True}, {verdicts.REQUESTS}, {verdicts.REQUESTS}
     ),

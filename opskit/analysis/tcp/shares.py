@@ -231,7 +231,9 @@ def _of_long_requests(looks: Sequence[Sample], window: Window, min_rtt_us: int |
     lengths = _awaited_ms(looks, states)
     queue_ms = (sum(look.rtt_us for look in looks) / len(looks) - min_rtt_us) / 1000
     if len(lengths) < _FEWEST_LENGTHS or queue_ms > max(_TICK_MS, min_rtt_us / 1000):
-        late = sum(0 < look.unacked <= _LAST and look.last_data_sent_ms > look.rtt_us / 1000 + _TICK_MS for look in looks)
+        late = sum(
+            0 < look.unacked <= _LAST and look.last_data_sent_ms > look.rtt_us / 1000 + _TICK_MS for look in looks
+        )
         peer = max(0.0, 1 - busy - here)
         return None if late > _SELDOM * len(looks) else _scaled(peer, 1 - peer - here, here)
     answered = _share_of(lengths, window)

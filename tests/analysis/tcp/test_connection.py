@@ -148,10 +148,19 @@ def test_queueing():
 
 def test_a_late_acknowledgement_on_one_machine_is_no_queue():
     """A reader at a pace acknowledges when it reads: over loopback and veth nothing else can hold data up."""
-    last = {"bytes_acked": 260_000_000, "bytes_sent": 260_000_000, "busy_us": 2_000_000, "rtt_us": 10_000, "min_rtt_us": 5}
+    last = {
+        "bytes_acked": 260_000_000,
+        "bytes_sent": 260_000_000,
+        "busy_us": 2_000_000,
+        "rtt_us": 10_000,
+        "min_rtt_us": 5,
+    }
     samples = steady(send_queue=4 * MIB, unacked=500, rtt_us=10_000, snd_wnd=30 * MIB)
     verdict, answer = judged({}, last, samples=samples, send_queue=4 * MIB)
-    assert (verdict, answer.partition(",")[2]) == (verdicts.BANDWIDTH, " as fast as this machine and the peer's program can")
+    assert (verdict, answer.partition(",")[2]) == (
+        verdicts.BANDWIDTH,
+        " as fast as this machine and the peer's program can",
+    )
     assert judged({}, {**last, "min_rtt_us": 200}, samples=samples, send_queue=4 * MIB)[0] == verdicts.QUEUEING
 
 

@@ -64,14 +64,17 @@ def test_jvms_that_talk(inprocess, running):
     result = look(running.client.pid, running.server.pid, running.reader.pid, ask=True, window_s=1.2)
     (asks,) = (one for one in result.groups if running.client.pid in one.pids and one.port == 7000)
     serves, reads = group_of(result, running.server.pid), group_of(result, running.reader.pid)
+    (found,) = (one for one in result.findings if one.severity != "note")
     assert (asks.verdict, serves.verdict) == (verdicts.REQUESTS, verdicts.REQUESTS)
     assert tuple(asks.shares) == pytest.approx((40 / 60, 10 / 60, 10 / 60), abs=0.08)
-    frames = {thread.name: " ".join(thread.frames) for thread in threads_of(result)}
-    askers = [name for name in frames if re.fullmatch(r"asker-\d", name)]
-    assert askers, frames
-    assert any("Sockets.question" in frames[name] for name in askers)
+    for _ in range(10):  # a dump may come where all three have their answers
+        frames = {thread.name: " ".join(thread.frames) for thread in threads_of(result)}
+        askers = [name for name in frames if re.fullmatch(r"asker-\d", name)]
+        if any("Sockets.question" in frames[name] for name in askers):
+            break
+        result = look(running.client.pid, ask=True, window_s=0.2)
+    assert any("Sockets.question" in frames[name] for name in askers), frames
     assert reads.verdict == verdicts.READER_HERE
-    (found,) = (one for one in result.findings if one.severity != "note")
     assert (found.code, found.entity.inside.id) == ("tcp-application-does-not-read", running.reader.pid)
     said = inprocess("tcp", running.client.pid, "-i", "0.7", "-f", "text").out
     assert f"-> {running.line.addresses[1][0]}:7000 (3 connections): the peer's application takes " in said

@@ -157,6 +157,8 @@ def _shrinks(it: Evidence) -> bool:
 def _peer_reads_late(it: Evidence) -> bool:
     """The peer's window was full most of the time that data was on its way, and data waits here longer than a moment."""
     window = it.window
+    if it.last.state == SYN_SENT:  # it has no window yet
+        return False
     if window is None or window.acked is None:
         return it.connection.first.timer == it.last.timer == _WINDOW_PROBE and it.last.send_queue > 0
     limited = max(window.rwnd_limited or 0, it.full)

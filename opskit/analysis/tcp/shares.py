@@ -211,7 +211,7 @@ def _scaled(peer: float, network: float, here: float) -> Shares:
 def _of_long_answers(looks: Sequence[Sample], window: Window, travelling: float) -> Shares | None:
     """The network has what is left after the answer's begin was awaited, and its end was here: nobody says when it is complete."""
     states = _states_of_long(looks)
-    awaited = window.busy if _by_answers(window) else states.count(_PEER) / len(states)
+    awaited = window.busy if _by_answers(window) else _parts(zip(states, _weights(looks))).awaited
     here = _share_of(_here_ms(looks, states), window)
     if awaited is None or here is None or awaited + here > 1 + _MOST_UNDECIDED:
         return None
@@ -225,9 +225,10 @@ def _of_long_requests(looks: Sequence[Sample], window: Window, min_rtt_us: int |
     acknowledgement comes late, with the next message.
     """
     states = _states_of_long(looks)
-    if min_rtt_us is None or states.count(_UNDECIDED) > _MOST_UNDECIDED * len(states):
+    seen = _parts(zip(states, _weights(looks)))
+    if min_rtt_us is None or seen.undecided > _MOST_UNDECIDED:
         return None
-    busy, here = window.busy or 0.0, states.count(_HERE) / len(states)
+    busy, here = window.busy or 0.0, seen.here
     lengths = _awaited_ms(looks, states)
     queue_ms = (sum(look.rtt_us for look in looks) / len(looks) - min_rtt_us) / 1000
     if len(lengths) < _FEWEST_LENGTHS or queue_ms > max(_TICK_MS, min_rtt_us / 1000):
@@ -243,6 +244,12 @@ def _of_long_requests(looks: Sequence[Sample], window: Window, min_rtt_us: int |
     peer = max(0.0, answered - trips * min(look.rtt_us for look in looks))
     here = max(1 - peer - busy, min(here, 1 - peer - trips * min_rtt_us), 0.0)
     return _scaled(peer, max(0.0, 1 - peer - here), here)
+
+
+def _weights(looks: Sequence[Sample]) -> list[float]:
+    """How much time each look stands for: on a busy machine some are late."""
+    times = [look.at_s for look in looks]
+    return [later - earlier for earlier, later in zip([times[0], *times], [*times[1:], times[-1]])]
 
 
 def _states_of_long(looks: Sequence[Sample]) -> list[str]:

@@ -272,6 +272,8 @@ def _unanswered_ms(connection: Watched) -> int | None:
 
 
 def _unknown(it: _Said) -> str:
+    if all(each.last.state == SYN_SENT for each in it.connections):
+        return "unknown: no connection yet, the SYN has no answer so far"
     if any(each.last.info is None for each in it.connections):
         return "unknown: read from /proc, which has the queues alone"
     if all(each.first is each.last for each in it.connections):

@@ -240,6 +240,13 @@ def test_a_connection_that_is_not_made():
     found = judge_connection(Watched(syn, syn, 0.0, False, None))
     assert found.verdict == verdicts.UNANSWERED
     assert connection_answer(found) == "the peer does not answer: no connection yet, the SYN was sent again 2 times"
+    # Without that its answer may be on its way: it has no window yet that could be closed.
+    syn = info(snd_wnd=0, unacked=1)
+    begun = watched({}, {}, samples=steady(send_queue=1, snd_wnd=0, unacked=1), state=SYN_SENT, send_queue=1)
+    found = judge_connection(begun._replace(last=begun.last._replace(info=syn)))
+    assert (found.verdict, connection_answer(found)) == (
+        verdicts.UNKNOWN, "unknown: no connection yet, the SYN has no answer so far",
+    )  # fmt: skip
 
 
 def test_requests_and_responses():

@@ -8,16 +8,21 @@ import sys
 import time
 
 import netlab
+from atonce import AtOnce
 from netcases import VETH, group_of, look
 
 from opskit.analysis.tcp import result as verdicts
 from opskit.analysis.tcp.words import sentence
+
+at_once = AtOnce()
+outcomes = at_once.fixture()
 
 
 def codes(result):
     return {finding.code for finding in result.findings if finding.severity != "note"}
 
 
+@at_once.test
 def test_a_server_that_accepts_nobody():
     """Requests wait in connections that no process has: the server does not read."""
     with netlab.line(**VETH) as line:
@@ -37,6 +42,7 @@ def test_a_server_that_accepts_nobody():
     assert space.returncode == 1
 
 
+@at_once.test
 def test_a_server_that_was_stopped():
     """What its clients send is not read, and they have no answer."""
     with netlab.line(**VETH) as line:
@@ -52,6 +58,7 @@ def test_a_server_that_was_stopped():
     assert codes(result) == {"tcp-application-does-not-read"}
 
 
+@at_once.test
 def test_a_peer_that_is_gone():
     """Its interface is down: requests are sent again and again. To a client that is gone it is no finding."""
     with netlab.line(**VETH) as line:

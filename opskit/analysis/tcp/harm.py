@@ -76,7 +76,8 @@ def _is_blocked(judged: Judged) -> bool:
     window, info = _whole_window(judged), judged.connection.last.info
     if window is None or info is None or window.acked != 0 or judged.connection.inbound:
         return False
-    return info.rto_us / 1e6 * (2 ** min(info.backoff, _MOST_BACKOFF) - 1) >= _BLOCKED_S
+    probes: int = (1 << min(info.backoff, _MOST_BACKOFF)) - 1
+    return info.rto_us / 1e6 * probes >= _BLOCKED_S
 
 
 def _is_cut_off(judged: Judged) -> bool:

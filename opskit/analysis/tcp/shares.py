@@ -30,6 +30,7 @@ _DELAYED_ACK_S = (0.03, 0.06)  # Linux: 40 ms
 
 _FEWEST_ORDERED, _CLEARLY, _SEVERAL_SEGMENTS = 3, 2.0, 1.5
 _FEWEST_LENGTHS, _LARGEST_ERROR = 5, 0.03  # the standard error of a share
+_ROUNDED_MS2 = 10.0  # the least variance of a length, both of whose ends are in ticks of 4 to 10 ms
 _SHORTEST_S = 0.002  # an exchange
 _SELDOM, _LAST = 0.02, 2  # of the looks; segments
 _ALONE = 0.1  # of the exchanges: acknowledgements that came without an answer
@@ -264,7 +265,7 @@ def _share_of(lengths_ms: Sequence[int], window: Window) -> float | None:
     if number < _FEWEST_LENGTHS:
         return None
     mean_ms = sum(lengths_ms) / number
-    spread = max(sum((ms - mean_ms) ** 2 for ms in lengths_ms), number * 1000 * _TICK_S)
+    spread = max(sum((ms - mean_ms) ** 2 for ms in lengths_ms), number * _ROUNDED_MS2)
     exchange_ms = 1000 * window.elapsed_s / max(window.exchanges or 0, 1)
     if (spread / number / number) ** 0.5 > _LARGEST_ERROR * exchange_ms:
         return None

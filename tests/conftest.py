@@ -43,10 +43,7 @@ ANYWHERE = (
         "collect/tcp/",
     ),
     *("actions/test_child.", "actions/test_leftovers.", "actions/test_outfile", "commands/shared/"),
-    *(
-        f"commands/test_{name}"
-        for name in ("copies.", "jmap_diff", "jpmp", "limits", "safepoints", "sampling.", "tcp_host_staged.")
-    ),
+    *(f"commands/test_{name}" for name in ("copies.", "jmap_diff", "jpmp", "limits", "safepoints", "sampling.")),
     "test_",
 )
 GROUPS = {
@@ -56,6 +53,8 @@ GROUPS = {
     "servers": ("test_healthy_servers", "commands/test_jpmp_load"),
     # Delays and speeds of programs in network namespaces, which other tests' load would change.
     "network": ("commands/test_tcp_staged", "commands/test_tcp_healthy"),
+    # Network namespaces whose tests of one file run side by side, in one worker.
+    "namespaces": ("commands/test_tcp_host_staged", "commands/test_tcp_stuck"),
     # Dropped caches, negative dentries, tracing instances and perf's sysctls belong to the whole machine.
     "kernel": (
         "collect/test_cpu_profile",

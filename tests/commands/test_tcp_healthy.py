@@ -64,13 +64,14 @@ def test_distant_clients(together):
 
 
 def test_requests_at_full_speed():
-    """Requests and answers without a pause, on one connection and on several, get no finding."""
+    """Requests and answers without a pause, on one connection and on several, get no finding, and no shares on the first."""
     with netlab.line(veth=True) as line:
         programs = []
         for port, connections in ((7000, 1), (7001, 16)):
             programs.append(line.there("serve", listen=port, connections=connections))
             programs.append(line.here("ask", connect=port, connections=connections))
-        time.sleep(0.5)
-        result = look(*(each.pid for each in programs), window_s=1.5)
+        time.sleep(0.3)
+        result = look(*(each.pid for each in programs), window_s=1)
     assert {group_of(result, each.pid).verdict for each in programs} == {verdicts.REQUESTS}
+    assert [group_of(result, each.pid).shares for each in programs[:2]] == [None, None], "they take no time"
     assert [one for one in result.findings if one.severity != "note"] == []

@@ -53,11 +53,26 @@ CASES = {
     ),
     "slow writer": Case(VETH, {**WRITES, "rate": 100e3}, READS, {verdicts.WRITER_HERE}, {verdicts.WRITER_THERE}),
     "requests": Case(symmetric(20), REQUESTS, ANSWERS, {verdicts.REQUESTS}, {verdicts.REQUESTS}),
+    "20 connections": Case(
+        symmetric(5), {**REQUESTS, "name": "orders", "connections": 20}, {**ANSWERS, "connections": 20},
+        {verdicts.REQUESTS}, {verdicts.REQUESTS},
+    ),
     "requests, IPv6": Case(
         symmetric(20), {**REQUESTS, "ipv6": True}, {**ANSWERS, "ipv6": True}, {verdicts.REQUESTS}, {verdicts.REQUESTS}
     ),
     "slow client program": Case(
         symmetric(2), {**REQUESTS, "think_ms": 80}, {**ANSWERS, "think_ms": 10}, {verdicts.REQUESTS}, {verdicts.REQUESTS}
+    ),
+    "long answers": Case(
+        symmetric(10), {**REQUESTS, "think_ms": 20, "answer": 50_000}, {**ANSWERS, "think_ms": 50, "answer": 50_000},
+        {verdicts.REQUESTS}, {verdicts.REQUESTS},
+    ),
+    "longest answers": Case(
+        VETH, {**REQUESTS, "think_ms": 25, "answer": 300_000}, {**ANSWERS, "think_ms": 10, "answer": 300_000},
+        {verdicts.REQUESTS}, {verdicts.REQUESTS},
+    ),
+    "small receive buffer": Case(
+        symmetric(10), WRITES, {**READS, "rcvbuf": 32768}, {verdicts.PEER_WINDOW}, {verdicts.OWN_WINDOW}
     ),
     "black hole": Case(_HOLE, REQUESTS, {**ANSWERS, "answer": 3000}, _WAITS, {verdicts.BLACK_HOLE}),
     "black hole, long answers": Case(_HOLE, REQUESTS, {**ANSWERS, "answer": 20_000}, _WAITS, {verdicts.BLACK_HOLE}),

@@ -7,6 +7,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import inprocess
@@ -23,12 +24,12 @@ _SHORTER = {
 }  # fmt: skip
 
 
-def try_next(findings, code, *, cwd="/", **placeholders):
+def try_next(findings, code, *, cwd="/", run=None, **placeholders):
     """Run the command of the finding with this code, and check that it gives an answer; it is returned.
 
     `findings`: those of the JSON object, or records.
 
-    `placeholders`: what a user puts for `PID`. A tool that is not installed is only checked for its syntax.
+    `run`: what runs the words of opskit, by default this process. `placeholders`: what a user puts for `PID`. A tool that is not installed is only checked for its syntax.
     """
     read = (finding if isinstance(finding, dict) else finding._asdict() for finding in findings)
     line = next(finding for finding in read if finding["code"] == code)["next"]
@@ -43,11 +44,11 @@ def try_next(findings, code, *, cwd="/", **placeholders):
         return line
     for part in line.split(" && "):
         words = [placeholders.get(word, word) for word in words_of(f"x {part}")]
-        _run([*map(str, words)], cwd)
+        _run([*map(str, words)], cwd, run or partial(inprocess.run, cwd=str(cwd), timeout=300))
     return line
 
 
-def _run(words, cwd):
+def _run(words, cwd, run):
     name = " ".join(words[:2]) if words[0] == "opskit" else words[0]
     is_no_watch = "-w" not in words and name in (
         "opskit jvms",
@@ -57,11 +58,12 @@ def _run(words, cwd):
         "opskit tcp",
     )
     extra = () if is_no_watch else _SHORTER.get(name, ())
+    extra = ("-i", "0.2") if is_no_watch and name == "opskit tcp" else extra
     extra = () if name == "opskit jmap-diff" and not words[2].isdigit() else extra
     if name == "opskit jpmp" and words[2].isdigit() and not any(word == "-c" or word.isdigit() for word in words[3:]):
         extra = (*extra, "-c", "3", "-i", "0.1")  # the pauses of a JVM without CPU are long, and would stretch the run
     if words[0] == "opskit":
-        done = inprocess.run(*words[1:], *extra, cwd=str(cwd), timeout=300)
+        done = run(*words[1:], *extra)
         assert done.code in (0, 1), (words, done.err)
         assert done.out, (words, done.err)
     elif shutil.which(words[0]):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from opskit.analysis.tcp import result as verdicts
 from opskit.analysis.tcp.result import Judged, Rates
 from opskit.analysis.tcp.shares import FEWEST_LOOKS, shares
-from opskit.analysis.tcp.window import is_idle, looks, min_rtt_us, window_of
+from opskit.analysis.tcp.window import fills_our_window, is_idle, is_same_machine, looks, min_rtt_us, window_of
 from opskit.proc.tcp_sockets import ESTABLISHED, SYN_SENT
 from opskit.records import NamedTuple
 
@@ -26,6 +26,7 @@ _LATE_S, _SENT_LATE_S = 0.03, 0.1  # data that waits shorter than this for its r
 _NARROW = 0.2  # of the looks, or of the busy time
 _SMALLER, _SHRUNK = 0.75, 0.1  # than it was; of the looks
 _STOPPED_S = 1.0
+_HALF, _MOSTLY = 0.5, 0.8  # of the peer's window, each round trip
 LOSS, FEWEST_RESENT = 0.01, 3  # share; segments
 _BUSY_AT_ALL, _BUSY = 0.1, 0.5
 _SNDBUF = 0.3
@@ -156,6 +157,8 @@ def _shrinks(it: Evidence) -> bool:
 def _peer_reads_late(it: Evidence) -> bool:
     """The peer's window was full most of the time that data was on its way, and data waits here longer than a moment."""
     window = it.window
+    if it.last.state == SYN_SENT:  # it has no window yet
+        return False
     if window is None or window.acked is None:
         return it.connection.first.timer == it.last.timer == _WINDOW_PROBE and it.last.send_queue > 0
     limited = max(window.rwnd_limited or 0, it.full)
@@ -174,9 +177,10 @@ def _fills_its_window(it: Evidence) -> bool:
     windows = sorted(_windows(it))
     if not windows or windows[len(windows) // 10] < max(2 * info.snd_mss, windows[-1] / 2):
         return False
-    if (window.busy or 0) <= _BUSY or max(window.rwnd_limited or 0, it.full) <= _MOST:
+    if (window.busy or 0) <= _BUSY:
         return False
-    return window.acked / window.elapsed_s * info.rtt_us / 1e6 >= windows[len(windows) // 2] / 2
+    usual, in_flight = windows[len(windows) // 2], window.acked / window.elapsed_s * _rtt_us(it) / 1e6
+    return in_flight >= usual * (_HALF if max(window.rwnd_limited or 0, it.full) > _MOST else _MOSTLY)
 
 
 def _is_unanswered(it: Evidence) -> bool:
@@ -212,6 +216,17 @@ def _loses(it: Evidence) -> bool:
     return window is not None and (window.loss or 0) > LOSS and (window.resent_segments or 0) >= FEWEST_RESENT
 
 
+def _fills_our_window(it: Evidence) -> bool:
+    """A request may be answered in bursts: only of data that flows one way."""
+    return fills_our_window(it.connection, _NEAR_US) and _flows_in(it)
+
+
+def _flows_in(it: Evidence) -> bool:
+    """Whether data comes, and none of ours that asks for it."""
+    window = it.window
+    return window is not None and (window.received or 0) > _STREAM * (window.acked or 0) and not _asks_and_answers(it)
+
+
 def _rtt_us(it: Evidence) -> float:
     return sum(look.rtt_us for look in it.looks) / len(it.looks)
 
@@ -222,7 +237,7 @@ def _waits_for_space(it: Evidence) -> bool:
 
 
 def _is_slowed(it: Evidence) -> bool:
-    if it.min_rtt_us is None:
+    if it.min_rtt_us is None or is_same_machine(it.min_rtt_us):
         return False
     rtt = _rtt_us(it)
     return rtt > _QUEUED * it.min_rtt_us and rtt - it.min_rtt_us > _QUEUED_US
@@ -302,6 +317,7 @@ _RULES: Sequence[tuple[str, Callable[[Evidence], bool]]] = (
     (verdicts.LOSS, _loses),
     (verdicts.SEND_BUFFER, _fills_its_buffer),
     (verdicts.PEER_WINDOW, _fills_its_window),
+    (verdicts.OWN_WINDOW, _fills_our_window),
     (verdicts.QUEUEING, _queues),
     (verdicts.BANDWIDTH, _fills_the_line),
     (verdicts.REQUESTS, _asks_and_answers),

@@ -28,6 +28,7 @@ _FEWEST_RESENT, _FEWEST_SENT = 10, 200  # segments
 _OF_ALL_SENT = 0.05  # one of thousands of clients with a bad line is no trouble of this machine
 _CLIENTS_LOSS = 0.05
 _UNANSWERED = 3
+_BLOCKED_S, _MOST_BACKOFF = 3.0, 16
 
 
 def connection_findings(groups: Sequence[Group]) -> Iterator[Finding]:
@@ -68,9 +69,15 @@ def _is_behind(judged: Judged) -> bool:
 
 
 def _is_blocked(judged: Judged) -> bool:
-    """A server that this process writes to took nothing. A client may take its time."""
-    window = _whole_window(judged)
-    return window is not None and window.acked == 0 and not judged.connection.inbound
+    """A server that this process writes to took nothing for seconds. A client may take its time.
+
+    A slow reader opens its window again when half of its buffer is free: until then the kernel probes, at twice the time each.
+    """
+    window, info = _whole_window(judged), judged.connection.last.info
+    if window is None or info is None or window.acked != 0 or judged.connection.inbound:
+        return False
+    probes: int = (1 << min(info.backoff, _MOST_BACKOFF)) - 1
+    return info.rto_us / 1e6 * probes >= _BLOCKED_S
 
 
 def _is_cut_off(judged: Judged) -> bool:

@@ -41,7 +41,7 @@ def host_findings(facts: Facts, looks: Sequence[Look] = ()) -> list[Finding]:
             *drop_findings(facts, space, is_explained=any(each.severity != "note" for each in queues)),
             *limit_findings(facts, space),
             *network_findings(facts, space),
-            *_past(facts, space),
+            *([] if facts.ask.pids and not _dropped_any(facts) else _past(facts, space)),
         ]
         found += [_with_namespace(each, facts, space) for each in of_space]
     return most_severe_first([*found, *machine_findings(facts)])
@@ -52,6 +52,11 @@ def _with_namespace(finding: Finding, facts: Facts, space: Space) -> Finding:
     if len(facts.spaces) < 2 or space.namespace is None:
         return finding
     return finding._replace(evidence=f"{finding.evidence}; network namespace {space.namespace}")
+
+
+def _dropped_any(facts: Facts) -> bool:
+    """Whether a listening socket that was read has ever dropped a connection."""
+    return any(each.last.memory is not None and each.last.memory.drops for each in facts.listeners)
 
 
 def _past(facts: Facts, space: Space) -> Iterator[Finding]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from opskit import shell
 from opskit.analysis.finding import HOST, Finding
 from opskit.analysis.tcp.space import change, changes, in_window, of_process, who
+from opskit.analysis.tcp.window import fills_our_window
 from opskit.proc.tcp_sockets import address_text
 from opskit.quantities import duration, integers, listed, percent, plural, short_size, size
 from opskit.records import NamedTuple
@@ -28,7 +29,7 @@ _SENT_AGAIN = (
     "TcpExt.TCPOrigDataSent",
 )
 _FAR_US = 5000
-_FILLED, _BUSY, _HELD_BACK, _AT_LIMIT = 0.7, 0.5, 0.3, 0.9
+_BUSY, _HELD_BACK, _AT_LIMIT = 0.5, 0.3, 0.9
 _MOST_NAMED = 3
 
 
@@ -100,17 +101,11 @@ def buffer_findings(facts: Facts) -> Iterator[Finding]:
 
 def _receiving(facts: Facts, each: Watched) -> _Held | None:
     """A connection whose peer fills our window in each round trip: a larger buffer would make it faster."""
-    first, last = each.first.info, each.last.info
-    if first is None or last is None or each.elapsed_s <= 0 or not last.min_rtt_us or last.min_rtt_us < _FAR_US:
+    info, memory = each.last.info, each.last.memory
+    if info is None or memory is None or not fills_our_window(each, _FAR_US):
         return None
-    received = (last.bytes_received or 0) - (first.bytes_received or 0)
-    in_flight = received / each.elapsed_s * last.min_rtt_us / 1e6
-    if not received or in_flight < last.rcv_ssthresh * _FILLED or each.last.recv_queue > last.rcv_ssthresh / 2:
-        return None
-    was, memory = each.first.memory, each.last.memory
-    if memory is None or was is None or memory.receive_limit != was.receive_limit:
-        return None  # the kernel still enlarges it
-    return _Held(each, last.rcv_ssthresh, last.min_rtt_us, _at_limit(facts, "net.ipv4.tcp_rmem", memory.receive_limit))
+    at_limit = _at_limit(facts, "net.ipv4.tcp_rmem", memory.receive_limit)
+    return _Held(each, info.rcv_ssthresh, info.min_rtt_us or 0, at_limit)
 
 
 def _sending(facts: Facts, each: Watched) -> _Held | None:

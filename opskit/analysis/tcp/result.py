@@ -19,6 +19,7 @@ LOSS = "network-loses"
 QUEUEING = "queueing"
 SEND_BUFFER = "send-buffer-too-small"
 PEER_WINDOW = "peer-window-too-small"  # the peer reads at once, but its receive buffer is smaller than the path
+OWN_WINDOW = "receive-buffer-too-small"  # the same of ours
 BANDWIDTH = "bandwidth"
 REQUESTS = "request-response"
 WRITER_HERE = "application-does-not-write"  # one way: nothing to send most of the time
@@ -26,8 +27,8 @@ WRITER_THERE = "peer-does-not-write"
 IDLE = "idle"
 UNKNOWN = "unknown"
 VERDICTS = (
-    READER_HERE, READER_THERE, BLACK_HOLE, UNANSWERED, LOSS, QUEUEING, SEND_BUFFER, PEER_WINDOW, BANDWIDTH, REQUESTS,
-    WRITER_HERE, WRITER_THERE, IDLE, UNKNOWN,
+    READER_HERE, READER_THERE, BLACK_HOLE, UNANSWERED, LOSS, QUEUEING, SEND_BUFFER, PEER_WINDOW, OWN_WINDOW, BANDWIDTH,
+    REQUESTS, WRITER_HERE, WRITER_THERE, IDLE, UNKNOWN,
 )  # fmt: skip
 
 

@@ -10,24 +10,29 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from opskit.analysis.tcp.result import Shares
+from opskit.analysis.tcp.window import window_of
 from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from opskit.analysis.tcp.window import Window
-    from opskit.collect.tcp.facts import Sample
+    from opskit.collect.tcp.facts import Sample, Watched
     from opskit.proc.tcp_sockets import TcpInfo
 
 FEWEST_LOOKS = 20  # for shares within some ten points; what the kernel counts itself needs none
 _MOST_UNDECIDED = 0.15
-_TICK_S = 0.01  # of the kernel's last_data_sent and last_data_recv, at 100 Hz
+_TICK_S, _TICK_MS = 0.01, 10  # of the kernel's last_data_sent and last_data_recv, at 100 Hz
 # A cycle with at least so many samples is followed event by event; of a shorter one each sample is a random look.
 _LOOKS_A_CYCLE = 3.0
 _LONG_ANSWER, _FULL = 10, 0.8  # segments: more than slow start sends at once; of the largest segment
 _DELAYED_ACK_S = (0.03, 0.06)  # Linux: 40 ms
 
 _FEWEST_ORDERED, _CLEARLY, _SEVERAL_SEGMENTS = 3, 2.0, 1.5
+_FEWEST_LENGTHS, _LARGEST_ERROR = 5, 0.03  # the standard error of a share
+_ROUNDED_MS2 = 10.0  # the least variance of a length, both of whose ends are in ticks of 4 to 10 ms
+_SHORTEST_S = 0.002  # an exchange
+_SELDOM, _LAST = 0.02, 2  # of the looks; segments
 _ALONE = 0.1  # of the exchanges: acknowledgements that came without an answer
 
 _STATES = _PEER, _ARRIVING, _HERE, _UNDECIDED = "peer", "arriving", "here", "undecided"
@@ -42,8 +47,8 @@ class Waits(NamedTuple):
     undecided: float
 
 
-def waits(looks: Sequence[Sample], window: Window, last: TcpInfo) -> Waits:
-    """What the samples say."""
+def waits(looks: Sequence[Sample], window: Window) -> Waits:
+    """What the samples say of messages of few segments."""
     tied = _tied_are(looks)
     if tied == _UNDECIDED:
         tied = acknowledged(window)
@@ -51,28 +56,24 @@ def waits(looks: Sequence[Sample], window: Window, last: TcpInfo) -> Waits:
     # From request to request, or less where both have several segments.
     cycle_s = window.elapsed_s / window.exchanges if window.exchanges else None
     is_slow = cycle_s is not None and cycle_s * len(looks) >= _LOOKS_A_CYCLE * (looks[-1].at_s - looks[0].at_s)
-    states = _with_arriving(looks, states, is_slow=is_slow)
     if is_slow:
-        return _parts(_followed(looks, states, tied))
+        return _parts(_followed(looks, _with_arriving(looks, states), tied))
     found = _parts((state, 1.0) for state in states)
-    is_long = has_long_answers(window, last)
-    here = None if has_long_requests(window, last) else _by_lengths(looks, states, cycle_s, is_long=is_long)
+    here = _by_lengths(looks, states, cycle_s)
     if here is None:
         return found
-    if is_long:
-        return found._replace(arriving=found.arriving + max(0.0, found.here - here), here=min(here, found.here))
-    here *= 1 - found.arriving - found.undecided
-    return found._replace(awaited=1 - found.arriving - found.undecided - here, here=here)
+    here *= 1 - found.undecided
+    return found._replace(awaited=1 - found.undecided - here, here=here)
 
 
-def _with_arriving(looks: Sequence[Sample], states: Sequence[str], *, is_slow: bool) -> list[str]:
+def _with_arriving(looks: Sequence[Sample], states: Sequence[str]) -> list[str]:
     """The states, where more of an answer came before anything was sent: it was still arriving."""
     found, comes = [*states], False
     for number in range(len(looks) - 2, -1, -1):
         look, later = looks[number], looks[number + 1]
         came, left = _came(look, later), _left(look, later)
-        if came or left or not is_slow:
-            comes = came and (not left or (is_slow and _came_s(later) < _sent_s(later)))
+        if came or left:
+            comes = came and (not left or _came_s(later) < _sent_s(later))
         if comes and states[number] == _HERE and not look.recv_queue:
             found[number] = _ARRIVING
     return found
@@ -86,18 +87,21 @@ def _parts(spent: Iterable[tuple[str, float]]) -> Waits:
     return Waits(*(amount / total for amount in sums.values()))
 
 
-def _by_lengths(
-    looks: Sequence[Sample], states: Sequence[str], cycle_s: float | None, *, is_long: bool
-) -> float | None:
-    """The share of this application by how long the phase before each look was: at a steady pace few looks are enough.
+def _here_ms(looks: Sequence[Sample], states: Sequence[str]) -> list[int]:
+    """How long this application had the word, of looks at which an answer was awaited: from the last data that came to the request."""
+    found = [look.last_data_recv_ms - look.last_data_sent_ms for look, state in zip(looks, states) if state == _PEER]
+    return [ms for ms in found if ms >= 0]  # not a request in parts
 
-    While an answer is awaited, it is the time from the last answer to this request, and so on. Until a long one is complete,
-    nobody can say how long it took.
-    """
-    here = [look.last_data_recv_ms - look.last_data_sent_ms for look, state in zip(looks, states) if state == _PEER]
-    awaited = [look.last_data_sent_ms - look.last_data_recv_ms for look, state in zip(looks, states) if state == _HERE]
-    here = [ms for ms in here if ms >= 0]  # not a request in parts
-    awaited = [ms for ms in awaited if ms >= 0]
+
+def _awaited_ms(looks: Sequence[Sample], states: Sequence[str]) -> list[int]:
+    """The same of the others, of looks at which this application had the word: from the last data sent to the last that came."""
+    found = [look.last_data_sent_ms - look.last_data_recv_ms for look, state in zip(looks, states) if state == _HERE]
+    return [ms for ms in found if ms >= 0]
+
+
+def _by_lengths(looks: Sequence[Sample], states: Sequence[str], cycle_s: float | None) -> float | None:
+    """The share of this application by how long the phase before each look was: at a steady pace few looks are enough."""
+    here, awaited = _here_ms(looks, states), _awaited_ms(looks, states)
     here_s, awaited_s = (
         sum(times) / len(times) / 1000 if len(times) >= _FEWEST_ORDERED else None for times in (here, awaited)
     )
@@ -106,9 +110,9 @@ def _by_lengths(
         cycle_s = both_s
     if not cycle_s:
         return None
-    if here_s is not None and (is_long or len(here) >= len(awaited)):
+    if here_s is not None and len(here) >= len(awaited):
         return min(1.0, here_s / cycle_s)
-    return None if awaited_s is None or is_long else max(0.0, 1 - awaited_s / cycle_s)
+    return None if awaited_s is None else max(0.0, 1 - awaited_s / cycle_s)
 
 
 def _state(look: Sample, tied: str) -> str:
@@ -172,28 +176,103 @@ def _followed(looks: Sequence[Sample], states: Sequence[str], tied: str) -> Iter
 
 def shares(looks: Sequence[Sample], window: Window, last: TcpInfo, min_rtt_us: int | None) -> Shares | None:
     """Who takes the time of requests and responses; None where the samples do not tell. `min_rtt_us`: to this peer."""
-    if window.busy is None:
+    if window.busy is None or is_too_fast(window):
         return None
-    waited = waits(looks, window, last)
-    travelling, is_long = on_the_way(looks, window, last, min_rtt_us), has_long_answers(window, last)
-    awaited, arriving, here = waited.awaited, waited.arriving, waited.here
-    by_answers = window.pure_acks is not None and window.pure_acks <= _ALONE * (window.exchanges or 0)
-    if waited.undecided > _MOST_UNDECIDED and (is_long or not by_answers):
+    if has_long_requests(window, last):
+        return _of_long_requests(looks, window, min_rtt_us)
+    travelling = on_the_way(window, last, min_rtt_us)
+    if has_long_answers(window, last):
+        return _of_long_answers(looks, window, travelling)
+    waited = waits(looks, window)
+    awaited, here = waited.awaited, waited.here
+    if waited.undecided > _MOST_UNDECIDED and not _by_answers(window):
         return None
-    if is_long and by_answers and awaited > window.busy:
-        # The begin of an answer has acknowledged the request: what was awaited then was the rest of it.
-        awaited, arriving = window.busy, arriving + awaited - window.busy
-    elif (by_answers and not is_long) or awaited < window.busy:
+    if _by_answers(window) or awaited < window.busy:
         # Requests were acknowledged by their answers, or no earlier: the kernel has counted how long they were awaited.
-        awaited, here = window.busy, max(0.0, 1 - window.busy - arriving)
-    network = min(1.0, travelling + (arriving if is_long else 0.0))
-    peer = max(0.0, awaited - travelling) + (0.0 if is_long else arriving)
-    others = peer + here
-    scale = (1 - network) / others if others else 0.0
-    return Shares(peer * scale, network, here * scale) if others else Shares(1 - network, network, 0.0)
+        awaited, here = window.busy, max(0.0, 1 - window.busy - waited.arriving)
+    return _scaled(max(0.0, awaited - travelling) + waited.arriving, travelling, here)
 
 
-def on_the_way(looks: Sequence[Sample], window: Window, last: TcpInfo, min_rtt_us: int | None) -> float:
+def is_too_fast(window: Window) -> bool:
+    """Whether exchanges take so short that wake-ups and system calls of both sides, which are nobody's share, weigh in them."""
+    return bool(window.exchanges) and window.elapsed_s < _SHORTEST_S * (window.exchanges or 0)
+
+
+def _by_answers(window: Window) -> bool:
+    """Whether the answers have acknowledged the requests: they were on their way, by the kernel's count, until one came."""
+    return window.pure_acks is not None and window.pure_acks <= _ALONE * (window.exchanges or 0)
+
+
+def _scaled(peer: float, network: float, here: float) -> Shares:
+    network = min(1.0, network)
+    scale = (1 - network) / (peer + here) if peer + here else 0.0
+    return Shares(peer * scale, network, here * scale) if scale else Shares(1 - network, network, 0.0)
+
+
+def _of_long_answers(looks: Sequence[Sample], window: Window, travelling: float) -> Shares | None:
+    """The network has what is left after the answer's begin was awaited, and its end was here: nobody says when it is complete."""
+    states = _states_of_long(looks)
+    awaited = window.busy if _by_answers(window) else _parts(zip(states, _weights(looks))).awaited
+    here = _share_of(_here_ms(looks, states), window)
+    if awaited is None or here is None or awaited + here > 1 + _MOST_UNDECIDED:
+        return None
+    return _scaled(max(0.0, awaited - travelling), travelling + max(0.0, 1 - awaited - here), here)
+
+
+def _of_long_requests(looks: Sequence[Sample], window: Window, min_rtt_us: int | None) -> Shares | None:
+    """The peer has what passes from the last segment to the next message that comes, without a round trip.
+
+    What is left is this application's, less what the kernel has counted as on its way: it knows no end where the last
+    acknowledgement comes late, with the next message.
+    """
+    states = _states_of_long(looks)
+    seen = _parts(zip(states, _weights(looks)))
+    if min_rtt_us is None or seen.undecided > _MOST_UNDECIDED:
+        return None
+    busy, here = window.busy or 0.0, seen.here
+    lengths = _awaited_ms(looks, states)
+    queue_ms = (sum(look.rtt_us for look in looks) / len(looks) - min_rtt_us) / 1000
+    if len(lengths) < _FEWEST_LENGTHS or queue_ms > max(_TICK_MS, min_rtt_us / 1000):
+        late = sum(
+            0 < look.unacked <= _LAST and look.last_data_sent_ms > look.rtt_us / 1000 + _TICK_MS for look in looks
+        )
+        peer = max(0.0, 1 - busy - here)
+        return None if late > _SELDOM * len(looks) else _scaled(peer, 1 - peer - here, here)
+    answered = _share_of(lengths, window)
+    if answered is None:
+        return None
+    trips = (window.exchanges or 0) / 1e6 / window.elapsed_s
+    peer = max(0.0, answered - trips * min(look.rtt_us for look in looks))
+    here = max(1 - peer - busy, min(here, 1 - peer - trips * min_rtt_us), 0.0)
+    return _scaled(peer, max(0.0, 1 - peer - here), here)
+
+
+def _weights(looks: Sequence[Sample]) -> list[float]:
+    """How much time each look stands for: on a busy machine some are late."""
+    times = [look.at_s for look in looks]
+    return [later - earlier for earlier, later in zip([times[0], *times], [*times[1:], times[-1]])]
+
+
+def _states_of_long(looks: Sequence[Sample]) -> list[str]:
+    """Whose turn it is, where what was not acknowledged is on its way."""
+    found = [_state(look, _UNDECIDED) for look in looks]
+    return [_PEER if look.send_queue else state for look, state in zip(looks, found)]
+
+
+def _share_of(lengths_ms: Sequence[int], window: Window) -> float | None:
+    """The share of the window that phases of these lengths take, one in each exchange; None: they are too few, or differ too much, to tell."""
+    number = len(lengths_ms)
+    if number < _FEWEST_LENGTHS:
+        return None
+    mean_ms = sum(lengths_ms) / number
+    spread = max(sum((ms - mean_ms) ** 2 for ms in lengths_ms), number * _ROUNDED_MS2)
+    exchange_ms = 1000 * window.elapsed_s / max(window.exchanges or 0, 1)
+    if (spread / number / number) ** 0.5 > _LARGEST_ERROR * exchange_ms:
+        return None
+    return min(1.0, mean_ms / exchange_ms)
+
+
+def on_the_way(window: Window, last: TcpInfo, min_rtt_us: int | None) -> float:
     """The share of the time in which our data was on its way.
 
     A peer may acknowledge the end of it late, with its answer, or by a timer after 40 ms: that is the peer's time.
@@ -201,8 +280,6 @@ def on_the_way(looks: Sequence[Sample], window: Window, last: TcpInfo, min_rtt_u
     busy, exchanges, pure = window.busy or 0.0, window.exchanges, window.pure_acks
     if min_rtt_us is None or not exchanges or pure is None:
         return busy
-    if has_long_requests(window, last):
-        return _without_last_acks(looks, window)
     excess_s = (last.rtt_us - min_rtt_us) / 1e6
     if pure >= exchanges / 2 and not _DELAYED_ACK_S[0] <= excess_s <= _DELAYED_ACK_S[1]:
         return busy
@@ -210,30 +287,15 @@ def on_the_way(looks: Sequence[Sample], window: Window, last: TcpInfo, min_rtt_u
     return min(busy, travelling_s / window.elapsed_s)
 
 
-def _without_last_acks(looks: Sequence[Sample], window: Window) -> float:
-    """The busy time without what passes after the last segment of a long message and a round trip: the peer is at work."""
-    busy, exchanges = window.busy or 0.0, window.exchanges or 0
-    answered_ms = [
-        look.last_data_sent_ms - look.last_data_recv_ms - look.rtt_us / 1000
-        for look in looks
-        if not look.send_queue and look.last_data_recv_ms < look.last_data_sent_ms
-    ]
-    if window.resent_segments or len(answered_ms) < _FEWEST_ORDERED:
-        return busy
-    late_s = max(0.0, sum(answered_ms) / len(answered_ms) / 1000)
-    late = exchanges * late_s / window.elapsed_s
-    seen = sum(look.unacked == 1 and look.last_data_sent_ms > look.rtt_us / 1000 for look in looks) / len(looks)
-    # An acknowledgement may also come by a timer, or at once.
-    return max(0.0, busy - (seen if late_s > _DELAYED_ACK_S[0] or seen < late / 2 else late))
-
-
 def acknowledged(window: Window) -> str:
-    """Whose turn it is longer, by who acknowledges without data: nobody does who answers within 40 ms."""
+    """Whose turn it is longer, by who acknowledges without data: nobody does who answers a single segment within 40 ms."""
     theirs, ours, exchanges = window.pure_acks, window.own_pure_acks, window.exchanges
     if theirs is None or ours is None or not exchanges:
         return _UNDECIDED
-    many, few = exchanges / 2, _ALONE * exchanges
-    return _PEER if theirs >= many and ours <= few else _HERE if ours >= many and theirs <= few else _UNDECIDED
+    many, few, one = exchanges / 2, _ALONE * exchanges, _SEVERAL_SEGMENTS * exchanges
+    if theirs >= many and ours <= few and (window.data_out or 0) <= one:
+        return _PEER
+    return _HERE if ours >= many and theirs <= few and (window.data_in or 0) <= one else _UNDECIDED
 
 
 def has_long_answers(window: Window, last: TcpInfo) -> bool:
@@ -244,6 +306,14 @@ def has_long_answers(window: Window, last: TcpInfo) -> bool:
 def has_long_requests(window: Window, last: TcpInfo) -> bool:
     """The same of what is sent: requests, or the answers of a server."""
     return _is_long(window.data_out, window.data_in, window.acked, last.snd_mss)
+
+
+def has_long_messages(watched: Watched) -> bool:
+    """Whether a connection has either, at a pace that could be followed."""
+    window, info = window_of(watched), watched.last.info
+    if window is None or info is None or is_too_fast(window):
+        return False
+    return has_long_answers(window, info) or has_long_requests(window, info)
 
 
 def _is_long(segments: int | None, others: int | None, moved: int | None, mss: int) -> bool:

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 _NO_RTT_US = 1 << 31  # tcp_min_rtt() is ~0 before the first measurement
 _U32 = 1 << 32
+_SAME_MACHINE_US = 25  # loopback and veth; through a switch it is more
+_FILLED = 0.7
 
 
 class Window(NamedTuple):
@@ -134,6 +136,26 @@ def min_rtt_us(info: TcpInfo | None) -> int | None:
     """The least round trip time of the last minutes; None: none was measured."""
     found = None if info is None else info.min_rtt_us
     return found if found and found < _NO_RTT_US else None
+
+
+def is_same_machine(rtt_us: int | None) -> bool:
+    """Whether a peer is so near that nothing on the path can queue: its late acknowledgements are those of its program."""
+    return rtt_us is not None and rtt_us <= _SAME_MACHINE_US
+
+
+def fills_our_window(watched: Watched, far_us: int) -> bool:
+    """Whether as much as our receive buffer allows arrives each round trip: a larger one would make it faster.
+
+    Not where the kernel still enlarges it, where it is not read, or where the peer is nearer than `far_us`.
+    """
+    info, window = watched.last.info, window_of(watched)
+    was, memory, rtt_us = watched.first.memory, watched.last.memory, min_rtt_us(info)
+    if info is None or window is None or not window.received or rtt_us is None or rtt_us < far_us:
+        return False
+    if was is None or memory is None or memory.receive_limit != was.receive_limit:
+        return False
+    in_flight = window.received / window.elapsed_s * rtt_us / 1e6
+    return in_flight >= info.rcv_ssthresh * _FILLED and watched.last.recv_queue <= info.rcv_ssthresh / 2
 
 
 def looks(watched: Watched) -> Sequence[Sample]:

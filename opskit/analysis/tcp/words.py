@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from opskit.analysis.tcp import result as verdicts
-from opskit.analysis.tcp.shares import FEWEST_LOOKS
-from opskit.analysis.tcp.window import looks, window_of
+from opskit.analysis.tcp.shares import FEWEST_LOOKS, has_long_messages
+from opskit.analysis.tcp.window import is_same_machine, looks, min_rtt_us, window_of
 from opskit.proc.tcp_sockets import SYN_SENT, address_text, host_text
 from opskit.quantities import duration, percent, plural, size
 from opskit.records import NamedTuple
@@ -27,6 +27,7 @@ VERDICT_WORDS: Mapping[str, str] = {
     verdicts.QUEUEING: "queueing",
     verdicts.SEND_BUFFER: "limited by our send buffer",
     verdicts.PEER_WINDOW: "limited by the peer's receive window",
+    verdicts.OWN_WINDOW: "limited by our receive buffer",
     verdicts.BANDWIDTH: "limited by bandwidth",
     verdicts.REQUESTS: "request/response",
     verdicts.WRITER_HERE: "waiting for this application to write",
@@ -198,6 +199,12 @@ def _peer_window(it: _Said) -> str:
     return f"the peer's receive window{of} is too small: it was full {percent(it.rates.rwnd_limited)} of the busy time; {_pace(it.rates)}"
 
 
+def _own_window(it: _Said) -> str:
+    limits = [each.last.info.rcv_ssthresh for each in it.connections if each.last.info is not None]
+    of = f"allows a window of {size(max(limits))} and " if limits else ""
+    return f"our receive buffer {of}is too small: {_rate(it.rates.received_bytes_s)} at RTT {_ms(it.rates.min_rtt_ms)} fill it"
+
+
 def _bandwidth(it: _Said) -> str:
     sent, received = it.rates.sent_bytes_s or 0.0, it.rates.received_bytes_s or 0.0
     if received > sent:
@@ -205,6 +212,8 @@ def _bandwidth(it: _Said) -> str:
     if (it.rates.rwnd_limited or 0) > _OFTEN:
         full = f"its window was full {percent(it.rates.rwnd_limited)} of the busy time"
         return f"limited by bandwidth: {_pace(it.rates)}, as fast as the peer reads ({full})"
+    if all(is_same_machine(min_rtt_us(each.last.info)) for each in it.connections):
+        return f"limited by bandwidth: {_pace(it.rates)}, as fast as this machine and the peer's program can"
     return f"limited by bandwidth: {_pace(it.rates)}, {_little_loss(it.rates)}"
 
 
@@ -216,9 +225,16 @@ def _requests(it: _Said) -> str:
     windows = [window for each in it.connections if (window := window_of(each)) and window.exchanges]
     per_s = sum((window.exchanges or 0) / window.elapsed_s for window in windows)
     network = f"; data was on its way {percent(it.rates.busy)} of the time" if it.rates.busy is not None else ""
-    few = sum(len(looks(each)) for each in it.connections) < FEWEST_LOOKS
-    why = "there are too few samples" if few else "exchanges are shorter than a tick of the kernel's clock"
-    return f"request/response: {per_s:,.0f} exchanges/s{network}; who takes the rest cannot be told: {why}"
+    return f"request/response: {per_s:,.0f} exchanges/s{network}; who takes the rest cannot be told: {_no_shares(it)}"
+
+
+def _no_shares(it: _Said) -> str:
+    """Why the samples do not tell."""
+    if sum(len(looks(each)) for each in it.connections) < FEWEST_LOOKS:
+        return "there are too few samples"
+    if any(has_long_messages(each) for each in it.connections):
+        return "they do not show when a long message was complete"
+    return "exchanges are too short for the kernel's clock"
 
 
 def _writer_here(it: _Said) -> str:
@@ -256,6 +272,8 @@ def _unanswered_ms(connection: Watched) -> int | None:
 
 
 def _unknown(it: _Said) -> str:
+    if all(each.last.state == SYN_SENT for each in it.connections):
+        return "unknown: no connection yet, the SYN has no answer so far"
     if any(each.last.info is None for each in it.connections):
         return "unknown: read from /proc, which has the queues alone"
     if all(each.first is each.last for each in it.connections):
@@ -272,6 +290,7 @@ _ANSWERS: Mapping[str, Callable[[_Said], str]] = {
     verdicts.QUEUEING: _queueing,
     verdicts.SEND_BUFFER: _send_buffer,
     verdicts.PEER_WINDOW: _peer_window,
+    verdicts.OWN_WINDOW: _own_window,
     verdicts.BANDWIDTH: _bandwidth,
     verdicts.REQUESTS: _requests,
     verdicts.WRITER_HERE: _writer_here,

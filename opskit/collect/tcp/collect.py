@@ -32,8 +32,9 @@ _RESERVED, _REST = (
 _MOST_CANDIDATES = 400
 _CHOOSING_LOOKS = 3  # then those are kept that did the most
 _MANY_LISTENING, _MANY_LISTENING_S = 300, 0.5
-# At even gaps, looks at requests that repeat at a multiple of the gap would always see the same moment of them.
-_GOLDEN, _UNEVEN = 0.618034, 0.9
+# At even gaps, looks at requests that repeat at a multiple of the gap would always see the same moment of them; a regular
+# sequence of gaps (golden ratio) is in step with other paces. So they are random: minstd, since `random` takes 5 ms to import.
+_FACTOR, _MODULUS, _UNEVEN = 48271, 2**31 - 1, 0.9
 
 
 class _Window:
@@ -142,7 +143,7 @@ class Collector:
         host = self._host
         next_s = listened_s = host.monotonic()
         many = sum(len(window.begun.listening) for window in windows) > _MANY_LISTENING
-        looks = 0
+        looks, dice = 0, 1
         while (now := host.monotonic()) < end_s:
             for window in windows:
                 window.sampler.look()
@@ -155,7 +156,8 @@ class Collector:
                 listened_s = now + (_MANY_LISTENING_S if many else 1 / LISTENING_HZ)
             step_s = 1 / rate_hz(sum(len(window.sampler.tracks) for window in windows))
             next_s = max(next_s + step_s, now + step_s / 2)  # late looks are left out
-            due_s = next_s + (looks * _GOLDEN % 1 - 0.5) * _UNEVEN * step_s
+            dice = dice * _FACTOR % _MODULUS
+            due_s = next_s + (dice / _MODULUS - 0.5) * _UNEVEN * step_s
             host.sleep(max(0.0, min(due_s, end_s) - host.monotonic()))
         for window in windows:
             window.sampler.look_at_listening()

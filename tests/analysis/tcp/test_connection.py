@@ -12,7 +12,7 @@ from opskit.analysis.tcp.connection import judge_connection
 from opskit.analysis.tcp.result import VERDICTS
 from opskit.analysis.tcp.words import connection_answer
 from opskit.collect.tcp.facts import Watched
-from opskit.proc.tcp_sockets import CLOSE_WAIT, SYN_SENT, TcpInfo
+from opskit.proc.tcp_sockets import CLOSE_WAIT, SYN_SENT, SocketMemory, TcpInfo
 
 MIB = 1 << 20
 OLD = dict.fromkeys(TcpInfo._field_defaults)  # a kernel that knows none of the later fields
@@ -146,6 +146,44 @@ def test_queueing():
     assert "bandwidth" in answer
 
 
+def test_a_late_acknowledgement_on_one_machine_is_no_queue():
+    """A reader at a pace acknowledges when it reads: over loopback and veth nothing else can hold data up."""
+    last = {
+        "bytes_acked": 260_000_000,
+        "bytes_sent": 260_000_000,
+        "busy_us": 2_000_000,
+        "rtt_us": 10_000,
+        "min_rtt_us": 5,
+    }
+    samples = steady(send_queue=4 * MIB, unacked=500, rtt_us=10_000, snd_wnd=30 * MIB)
+    verdict, answer = judged({}, last, samples=samples, send_queue=4 * MIB)
+    assert (verdict, answer.partition(",")[2]) == (
+        verdicts.BANDWIDTH,
+        " as fast as this machine and the peer's program can",
+    )
+    assert judged({}, {**last, "min_rtt_us": 200}, samples=samples, send_queue=4 * MIB)[0] == verdicts.QUEUEING
+
+
+@pytest.mark.parametrize(("grown", "limit", "verdict"), [
+    ({}, 131_072, verdicts.OWN_WINDOW),
+    ({}, 65_536, verdicts.WRITER_THERE),  # the kernel still enlarges it
+    ({"bytes_received": 2_000_000}, 131_072, verdicts.WRITER_THERE),
+    ({"min_rtt_us": 400}, 131_072, verdicts.WRITER_THERE),
+    ({"bytes_acked": 60_000, "data_segs_out": 700}, 131_072, verdicts.REQUESTS),
+])  # fmt: skip
+def test_a_receive_buffer_that_is_too_small(grown, limit, verdict):
+    """As much as it allows comes in each round trip, and is read at once."""
+    last = {"bytes_received": 4_000_000, "data_segs_in": 2800, "min_rtt_us": 40_000, "rcv_ssthresh": 80_480, **grown}
+    seen = watched({}, last, samples=steady(rcv_ssthresh=80_480))
+    first, last = (socket._replace(memory=SocketMemory(0, size, 0, 0)) for socket, size in ((seen.first, limit), (seen.last, 131_072)))  # fmt: skip
+    found = judge_connection(seen._replace(first=first, last=last))
+    assert found.verdict == verdict
+    if verdict == verdicts.OWN_WINDOW:
+        assert connection_answer(found) == (
+            "our receive buffer allows a window of 78.6 KiB and is too small: 1.9 MiB/s at RTT 40 ms fill it"
+        )
+
+
 def test_bandwidth():
     """The line is full without a queue. A writer that pauses between its messages does not fill it."""
     last = {**BULK, "rtt_us": 24_000, "min_rtt_us": 22_000}
@@ -202,6 +240,13 @@ def test_a_connection_that_is_not_made():
     found = judge_connection(Watched(syn, syn, 0.0, False, None))
     assert found.verdict == verdicts.UNANSWERED
     assert connection_answer(found) == "the peer does not answer: no connection yet, the SYN was sent again 2 times"
+    # Without that its answer may be on its way: it has no window yet that could be closed.
+    syn = info(snd_wnd=0, unacked=1)
+    begun = watched({}, {}, samples=steady(send_queue=1, snd_wnd=0, unacked=1), state=SYN_SENT, send_queue=1)
+    found = judge_connection(begun._replace(last=begun.last._replace(info=syn)))
+    assert (found.verdict, connection_answer(found)) == (
+        verdicts.UNKNOWN, "unknown: no connection yet, the SYN has no answer so far",
+    )  # fmt: skip
 
 
 def test_requests_and_responses():
@@ -249,7 +294,22 @@ def test_who_thinks_cannot_be_told_within_a_tick():
     )
     assert found.verdict == verdicts.REQUESTS
     assert found.shares is None
-    assert connection_answer(found).endswith("exchanges are shorter than a tick of the kernel's clock")
+    assert connection_answer(found).endswith("exchanges are too short for the kernel's clock")
+
+
+def test_programs_that_take_no_time_have_no_shares():
+    """1,000 exchanges a second: what wake-ups and system calls take is nobody's share."""
+    found = judge_connection(Exchange(rtt=0.02, peer=0.5, here=0.4, tick=4, spread=0.5).watched(begin_ms=100))
+    assert (found.verdict, found.shares) == (verdicts.REQUESTS, None)
+
+
+def test_the_order_of_a_long_answer_and_its_request():
+    """A server whose client asks again at once: both are in the same tick, and acknowledgements of a long answer tell nothing."""
+    last = {"bytes_acked": 6_500_000, "bytes_received": 13_000, "data_segs_out": 4550, "data_segs_in": 65, "segs_in": 160,
+            "segs_out": 4550, "busy_us": 20_000, "min_rtt_us": 20, "rtt_us": 40}  # fmt: skip
+    found = judge_connection(watched({}, last, samples=steady(100, last_data_sent_ms=12, last_data_recv_ms=12)))
+    assert (found.verdict, found.shares) == (verdicts.REQUESTS, None)
+    assert connection_answer(found).endswith("they do not show when a long message was complete")
 
 
 def test_one_way():

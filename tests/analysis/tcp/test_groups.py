@@ -118,7 +118,7 @@ def test_the_least_rtt_of_a_peer_is_that_of_any_connection():
 @pytest.mark.parametrize(("connection", "code"), [
     (watched({}, {}, **STOPPED), "tcp-application-does-not-read"),
     (watched({}, {"bytes_received": 10_000}, **STOPPED), "tcp-application-does-not-read"),
-    (watched({}, {"busy_us": 2_000_000, "rwnd_limited_us": 2_000_000}, **BLOCKED), "tcp-peer-does-not-read"),
+    (watched({}, {"busy_us": 2_000_000, "rwnd_limited_us": 2_000_000, "backoff": 4}, **BLOCKED), "tcp-peer-does-not-read"),
     (watched({}, LOSSY), "tcp-network-loses"),
     (watched(CUT_OFF, CUT_OFF, send_queue=100), "tcp-peer-does-not-answer"),
     (watched({**CUT_OFF, "sacked": 2}, {**CUT_OFF, "sacked": 2}, send_queue=5000), "tcp-mtu-black-hole"),
@@ -138,7 +138,8 @@ def test_harm_is_a_finding(connection, code):
     pytest.param(watched({}, {"bytes_received": 30 * MIB}, **STOPPED), id="reads 2 MiB within a second"),
     pytest.param(watched({}, {}, seconds=0.5, **STOPPED), id="half a second may be a pause"),
     pytest.param(watched({}, {"bytes_acked": 50_000, "busy_us": 2_000_000, "rwnd_limited_us": 2_000_000}, **BLOCKED), id="a slow peer"),
-    pytest.param(watched({}, {"busy_us": 2_000_000, "rwnd_limited_us": 2_000_000}, inbound=True, **BLOCKED), id="a client that does not read"),
+    pytest.param(watched({}, {"busy_us": 2_000_000, "rwnd_limited_us": 2_000_000, "backoff": 3}, **BLOCKED), id="a slow reader between two windows"),
+    pytest.param(watched({}, {"busy_us": 2_000_000, "rwnd_limited_us": 2_000_000, "backoff": 9}, inbound=True, **BLOCKED), id="a client that does not read"),
     pytest.param(watched(CUT_OFF, CUT_OFF, send_queue=100, inbound=True), id="a client that is gone"),
     pytest.param(watched(CUT_OFF, CUT_OFF, send_queue=1, state=FIN_WAIT_1, inode=0, owner=None), id="closed here, and the peer is gone"),
     pytest.param(watched({}, {**LOSSY, "total_retrans": 5, "data_segs_out": 250, "bytes_sent": 360_000, "bytes_retrans": 7240}), id="too few segments"),

@@ -202,6 +202,15 @@ class TestListenQueues:
         assert (found.severity, found.code) == ("note", "tcp-drops-counted")
         assert "21 connections dropped at full listen queues, 3 packets dropped by connection tracking" in found.summary
 
+    def test_overflows_in_the_past_of_others(self):
+        """Who asks about a process is told of them only where its own listening sockets dropped some."""
+        host, request = host_facts(before={"TcpExt.ListenOverflows": 21}), Request(pids=(4242,))
+        assert codes(tcp_facts(host, listeners=[listener(drops=(0, 0))], request=request)) == []
+        assert codes(tcp_facts(host, request=request)) == []
+        assert codes(tcp_facts(host, listeners=[listener(drops=(3, 3))], request=request)) == [
+            ("note", "tcp-drops-counted")
+        ]
+
     def test_proc_net_tcp_shows_no_backlog(self):
         """One waiting connection is not more than a backlog of 0."""
         assert codes(tcp_facts(listeners=[listener((1, 1), backlog=0, cookie=None)])) == []

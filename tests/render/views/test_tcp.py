@@ -12,6 +12,7 @@ import pytest
 import tcpresults
 from schemafiles import schema_of
 
+from opskit.analysis.finding import HOST, Finding
 from opskit.analysis.tcp import result as verdicts
 from opskit.analysis.tcp.words import sentence
 from opskit.collect.tcp.facts import Request
@@ -69,6 +70,17 @@ def test_the_first_screen(golden, name, watch):
     if not watch:
         golden(f"tcp-screen-{name}.txt", out)
     assert rows_on(out, 80) <= 24
+
+
+def test_a_leak_is_the_verdict():
+    """Where connections are idle, or do normal work, a warning about something else is the first line."""
+    summary = "orders (4242) has 300 connections on port 8080 that their peers closed and it has not (CLOSE_WAIT)"
+    leak = Finding("tcp-close-wait", "warning", HOST, summary, "")
+    note = leak._replace(severity="note")
+    for result in (tcpresults.idle(), tcpresults.healthy()):
+        counted = [line for line in made(result).verdict if " over 2.0 s: " in line]
+        assert made(result._replace(findings=(leak,))).verdict[:2] == [f"{summary}.", *counted]
+        assert made(result._replace(findings=(note,))).verdict[0] == made(result).verdict[0]
 
 
 @pytest.mark.parametrize("name", ["healthy", "idle", "nothing"])

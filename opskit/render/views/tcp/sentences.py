@@ -16,6 +16,7 @@ from opskit.render.views.tcp.fields import host_name
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from opskit.analysis.finding import Finding
     from opskit.analysis.tcp.result import Group, Result
     from opskit.collect.fd_threads import FdThread
 
@@ -28,7 +29,7 @@ _THERE = frozenset({verdicts.READER_THERE, verdicts.WRITER_THERE})
 
 
 def verdict(result: Result) -> Iterator[str]:
-    """The worst group's sentence, what the others are, what to type next; or why there is nothing to judge."""
+    """The worst thing known, a finding about the machine or a group's sentence; what the connections are, what to type next; or why there is nothing to judge."""
     groups = result.groups
     if not groups:
         yield _none(result)
@@ -37,7 +38,9 @@ def verdict(result: Result) -> Iterator[str]:
         connections = sum(group.connections for group in groups)
         yield f"{plural(connections, 'connection')}, looked at once: no rates, so no verdict on what is slow."
         return
-    told = group_told(result)
+    told, worse = group_told(result), _worse(result)
+    if worse is not None:
+        yield f"{worse.summary}."
     if told is not None:
         yield f"{sentence(told)}."
     if told is None or len(groups) > 1:
@@ -48,15 +51,23 @@ def verdict(result: Result) -> Iterator[str]:
 
 
 def group_told(result: Result) -> Group | None:
-    """The group whose sentence is the verdict: the worst, unless it is idle or a finding has the sentence."""
+    """The group whose sentence is the verdict: the worst, unless it is idle, a finding has the sentence, or another one is worse."""
     if not result.groups or result.facts.is_still:
         return None
     worst = result.groups[0]
-    return None if worst.verdict in _QUIET or _is_found(result, worst) else worst
+    is_told = worst.verdict not in _QUIET and not _is_found(result, worst) and _worse(result) is None
+    return worst if is_told else None
 
 
 def _is_found(result: Result, group: Group) -> bool:
+    """Whether a finding has the sentence of the group."""
     return any(finding.summary.startswith(subject(group)) for finding in result.findings)
+
+
+def _worse(result: Result) -> Finding | None:
+    """The first warning or error, where it is about something else: it counts more than what connections do in normal work."""
+    finding = next((each for each in result.findings if each.severity != "note"), None)
+    return None if _is_found(result, result.groups[0]) else finding
 
 
 def _counted(result: Result) -> str:

@@ -1,0 +1,50 @@
+"""Tests of a module that mostly wait, run side by side.
+
+    at_once = AtOnce()
+    outcomes = at_once.fixture()
+
+    @at_once.test
+    def test_a_case(): ...
+
+Each is reported under its own name, with its own assertion or reason to skip. They take no fixtures, and nothing that only the
+first thread of a process may do (the fixture `inprocess`).
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+_SIDE_BY_SIDE = 4
+
+
+class AtOnce:
+    """The tests of one module."""
+
+    def __init__(self) -> None:
+        self._bodies = {}
+
+    def test(self, body):
+        """A test whose body runs with those of the others."""
+        self._bodies[body.__name__] = body
+
+        def run(outcomes):
+            outcomes[body.__name__].result()
+
+        run.__name__, run.__doc__ = body.__name__, body.__doc__
+        return run
+
+    def fixture(self):
+        """Starts the bodies of the tests that were chosen."""
+
+        @pytest.fixture(scope="module")
+        def outcomes(request):
+            chosen = {item.originalname for item in request.session.items if item.fspath == request.node.fspath}
+            with ThreadPoolExecutor(_SIDE_BY_SIDE) as pool:
+                started = {name: pool.submit(body) for name, body in self._bodies.items() if name in chosen}
+                yield started
+                for each in started.values():
+                    each.cancel()
+
+        return outcomes

@@ -126,7 +126,8 @@ class Space(NamedTuple):
 class Facts(NamedTuple):
     """One window. `spaces`: one for each network namespace of the processes. `missing`: what could not be read, and what would show it.
 
-    `idle`: connections that are not in `connections`. `is_still`: a copy, or one look: no rates. `elsewhere`: other network namespaces with processes: a PID in each, and how many.
+    `idle`: connections that are not in `connections`. `is_still`: a copy, or one look: no rates. `elsewhere`: other network
+    namespaces: of the processes that have sockets there the PID with the most, and how many they are.
     """
 
     ask: Request

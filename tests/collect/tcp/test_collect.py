@@ -13,6 +13,7 @@ from opskit.errors import NoSuchProcess, NotPermitted, NotSupported
 from opskit.host import Host
 from opskit.proc.fs import ProcFS
 from opskit.proc.kernel import network_namespace, sock_diag
+from opskit.proc.socket_owners import SocketOwners
 from opskit.proc.tcp_sockets import ESTABLISHED, LISTEN
 from opskit.proc.treefs import TreeFS
 
@@ -345,9 +346,55 @@ def test_processes_of_several_namespaces(staged):
     assert facts.missing == ()
 
 
+def test_one_of_several_processes_ends_as_its_namespace_is_opened(staged, monkeypatch):
+    """The others are read, in each namespace another process of it; when all have ended, that is said."""
+    ours = "server = listen(7001)\nkept = pair(server)\nwait()\n"
+    first, second = (staged(ours) for _ in range(2))
+    real = SocketOwners.__init__
+
+    def end_meanwhile(self, fs, pids):
+        real(self, fs, pids)
+        os.kill(first, 9)
+        os.waitid(os.P_PID, first, os.WEXITED | os.WNOWAIT)
+
+    monkeypatch.setattr(SocketOwners, "__init__", end_meanwhile)
+    facts = Collector(Host(ProcFS()), Request((first, second), 0.1)).look()
+    assert [each.namespace for each in facts.spaces] == [os.readlink(f"/proc/{second}/ns/net")]
+    assert [(each.owner.pid, each.space) for each in facts.connections] == [(second, 0)] * 2
+    first = staged(ours)
+    with pytest.raises(NoSuchProcess, match="ended"):
+        Collector(Host(ProcFS()), Request((first,), 0.1)).look()
+
+
+def test_one_of_several_processes_ends_within_the_window(staged, monkeypatch):
+    """Where /proc alone can be read, nothing holds its namespace: the others are told of, and a watch goes on."""
+
+    def refuse(_):
+        raise PermissionError(1, "Operation not permitted")
+
+    ours = "server = listen(7001)\nkept = pair(server)\nwait()\n"
+    first, second = (staged(ours) for _ in range(2))
+    monkeypatch.setattr(network_namespace, "set_network_namespace", refuse)
+    host = Host(ProcFS())
+    real = host.sleep
+
+    def end_meanwhile(seconds):
+        os.kill(first, 9)
+        os.waitid(os.P_PID, first, os.WEXITED | os.WNOWAIT)
+        real(seconds)
+
+    monkeypatch.setattr(host, "sleep", end_meanwhile)
+    collector = Collector(host, Request((first, second), 0.1), watch=True)
+    for _ in range(2):
+        facts = collector.look()
+        assert len(facts.spaces) == 1
+        assert {each.owner.pid for each in facts.connections} == {second}
+
+
 def test_everything_of_our_own_namespace(staged):
     """Without a PID: every process of this namespace, and that there are others."""
-    pid = staged("wait()")
+    pid = staged("kept = socket.socket()\nif not os.fork(): ctypes.CDLL(None).prctl(1, 9); kept.close()\nwait()")
+    without = staged("control.close()\nwait()")
     with socket.socket() as server, socket.socket() as client:
         server.bind(("127.0.0.1", 0))
         server.listen()
@@ -360,7 +407,11 @@ def test_everything_of_our_own_namespace(staged):
     assert len(facts.spaces) == 1
     assert facts.spaces[0].namespace == os.readlink("/proc/self/ns/net")
     others = {
-        os.readlink(f"/proc/{one}/ns/net"): number for one, number in facts.elsewhere if os.path.exists(f"/proc/{one}")
+        os.readlink(f"/proc/{one}/ns/net"): (one, number)
+        for one, number in facts.elsewhere
+        if os.path.exists(f"/proc/{one}")
     }
-    assert others[os.readlink(f"/proc/{pid}/ns/net")] == 1
+    # The process with the most sockets stands for its namespace. One without any is not worth a look, nor is a kernel thread.
+    assert others[os.readlink(f"/proc/{pid}/ns/net")] == (pid, 2)
+    assert os.readlink(f"/proc/{without}/ns/net") not in others
     assert facts.spaces[0].namespace not in others

@@ -57,9 +57,8 @@ def _columns(*groups: tuple[str, dict[str, int]]) -> tuple[struct.Struct, list[s
 _INFO, _NAMES, _ENDS = _columns(("B", _BYTES), ("I", _WORDS), ("Q", _LONG_WORDS))
 _IN_ORDER = itemgetter(*map(_NAMES.index, TcpInfo._fields))
 _MIN_RTT = _NAMES.index("min_rtt_us")
-_MEMORY = struct.Struct(
-    "=IIII4xI8x"
-)  # bytes received, SO_RCVBUF, bytes in flight, SO_SNDBUF, ahead, bytes queued, options, backlog
+# Bytes received, SO_RCVBUF, bytes in flight, SO_SNDBUF, ahead, bytes queued, options, backlog.
+_MEMORY = struct.Struct("=IIII4xI8x")
 _MEMORY_DROPS = struct.Struct("=I")
 
 # (family, state, ports, peer, cookie, receive queue, send queue, uid, inode, ms since data was sent, was received, and any ACK)
@@ -265,9 +264,13 @@ def parse_info(value: bytes) -> TcpInfo | None:
     size = len(value)
     if size < _INFO_LEAST_BYTES:
         return None
-    fields: list[int | None] = [*_INFO.unpack(value[: _INFO.size].ljust(_INFO.size, b"\0"))]
-    if size < _INFO.size:
-        fields = [field if end <= size else None for field, end in zip(fields, _ENDS)]
+    fields: list[int | None]
+    if size >= _INFO.size:
+        fields = [*_INFO.unpack_from(value)]
+    else:
+        fields = [
+            field if end <= size else None for field, end in zip(_INFO.unpack(value.ljust(_INFO.size, b"\0")), _ENDS)
+        ]
     if fields[_MIN_RTT] == NEVER_MS:  # not measured yet
         fields[_MIN_RTT] = None
     return TcpInfo(*_IN_ORDER(fields))

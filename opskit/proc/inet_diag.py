@@ -11,7 +11,7 @@ import struct
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
-from opskit.proc.tcp_sockets import Socket, SocketMemory, TcpInfo
+from opskit.proc.tcp_sockets import LISTEN, Socket, SocketMemory, TcpInfo
 from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
@@ -197,10 +197,15 @@ def key_of(chunk: bytes, start: int) -> bytes:
 
 
 def as_row(socket: Socket) -> Row:
-    """The row of a record that was read elsewhere; the addresses and ports stand for the cookie."""
+    """The row of a record that was read elsewhere; the addresses and ports stand for the cookie.
+
+    Several sockets may listen on the same port (SO_REUSEPORT): of those the inode belongs to it.
+    """
     ports = socket.local_port.to_bytes(2, "big") + socket.peer_port.to_bytes(2, "big")
     local, peer = (_unpacked(socket.family, address) for address in (socket.local, socket.peer))
     cookie = ports + local + peer
+    if socket.state == LISTEN:
+        cookie += b"%d" % socket.inode
     queues = socket.recv_queue, socket.send_queue
     return (
         socket.family,

@@ -115,7 +115,7 @@ class Collector:
         """Each network namespace, and processes in it; None: that of opskit."""
         fs, ours = self._host.fs, our_namespace()
         if not pids:
-            return {ours: [None if self._host.is_own or not fs.is_live else 1]}
+            return {ours: [None]} if self._host.is_own or not fs.is_live else {namespace(fs, 1, "net"): [1]}
         found: dict[bytes | None, list[int | None]] = {}
         for pid in pids:
             name = namespace(fs, pid, "net")

@@ -248,6 +248,41 @@ def test_without_the_right_to_enter_the_namespace(staged, monkeypatch):
     assert "unknown" in facts.missing[0]
 
 
+def test_sockets_that_listen_on_the_same_port(staged, monkeypatch):
+    """SO_REUSEPORT: /proc has no cookies that tell them apart."""
+    pid = staged("""
+def shared():
+    server = socket.socket(); server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+    server.bind(("127.0.0.1", 7001)); server.listen(5)
+    return server
+servers = [shared() for _ in range(3)]
+wait()
+""")
+    for _ in range(2):
+        facts = look(pid, 0.1)
+        assert len({each.last.inode for each in facts.listeners}) == 3
+        monkeypatch.setattr(sock_diag, "_SOCK_DIAG", 31)
+    assert facts.spaces[0].source == "proc"
+
+
+def test_the_namespace_of_a_host_from_a_container(staged):
+    """Its first process stands for it (HOST_PROC); what is read is not elsewhere."""
+    pid = staged("server = listen(7001)\nkept = pair(server)\nwait()\n")
+
+    class Mounted(ProcFS):
+        def is_own(self):
+            return False
+
+        def path(self, *parts):
+            return super().path(*(pid if part == 1 else part for part in parts))
+
+    facts = Collector(Host(Mounted()), Request((), 0.1)).look()
+    name = os.readlink(f"/proc/{pid}/ns/net")
+    assert [each.namespace for each in facts.spaces] == [name]
+    assert len(facts.connections) == 2
+    assert not {1, pid}.intersection(one for one, _ in facts.elsewhere)
+
+
 def test_without_sock_diag(staged, monkeypatch):
     """A kernel or a sandbox without it."""
     pid = staged(SOME)
@@ -375,16 +410,15 @@ def test_one_of_several_processes_ends_within_the_window(staged, monkeypatch):
     ours = "server = listen(7001)\nkept = pair(server)\nwait()\n"
     first, second = (staged(ours) for _ in range(2))
     monkeypatch.setattr(network_namespace, "set_network_namespace", refuse)
-    host = Host(ProcFS())
-    real = host.sleep
+    collector = Collector(Host(ProcFS()), Request((first, second), 0.1), watch=True)
+    real = collector._sample
 
-    def end_meanwhile(seconds):
+    def end_meanwhile(windows, end_s):
         os.kill(first, 9)
         os.waitid(os.P_PID, first, os.WEXITED | os.WNOWAIT)
-        real(seconds)
+        real(windows, end_s)
 
-    monkeypatch.setattr(host, "sleep", end_meanwhile)
-    collector = Collector(host, Request((first, second), 0.1), watch=True)
+    monkeypatch.setattr(collector, "_sample", end_meanwhile)
     for _ in range(2):
         facts = collector.look()
         assert len(facts.spaces) == 1
@@ -393,7 +427,9 @@ def test_one_of_several_processes_ends_within_the_window(staged, monkeypatch):
 
 def test_everything_of_our_own_namespace(staged):
     """Without a PID: every process of this namespace, and that there are others."""
-    pid = staged("kept = socket.socket()\nif not os.fork(): ctypes.CDLL(None).prctl(1, 9); kept.close()\nwait()")
+    pid = staged(
+        "kept = socket.socket()\nif not os.fork():\n    ctypes.CDLL(None).prctl(1, 9); kept.close(); signal.pause()\nwait()"
+    )
     without = staged("control.close()\nwait()")
     with socket.socket() as server, socket.socket() as client:
         server.bind(("127.0.0.1", 0))

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from opskit.proc.socket_owners import SocketOwners
     from opskit.proc.tcp_dumps import Dump
 
-S, T = TypeVar("S"), TypeVar("T")
+S = TypeVar("S")
+T = TypeVar("T")
 _RECENT_MS = 1000
 _RESERVED, _REST = (
     0.1,

@@ -92,8 +92,8 @@ def test_each_connection_of_a_process(staged):
     assert sum(each.last.state == ESTABLISHED for each in facts.connections) == 9
     assert sum(each.inbound for each in facts.connections) == 3
     for each in facts.connections:
-        assert len(each.samples) >= 0.6 * WINDOW_S * 50
-        assert 0.7 * WINDOW_S < each.elapsed_s < facts.window_s + 0.1
+        assert len(each.samples) >= 4  # 20, if nothing else runs
+        assert WINDOW_S / 4 < each.elapsed_s <= facts.window_s
         assert each.first.memory.send_limit > 0
         assert each.samples[-1].recv_queue == each.last.recv_queue
     grown = [each for each in facts.connections if each.last.info.bytes_received > each.first.info.bytes_received]
@@ -169,7 +169,7 @@ def test_many_connections(staged):
     assert len(moved) == 140
     assert len(facts.connections) == 141  # and the end that does not read
     assert any(each.last.recv_queue == 8 and each.samples for each in facts.connections)
-    assert all(each.elapsed_s > 0.7 * WINDOW_S for each in facts.connections)
+    assert all(0 < each.elapsed_s < facts.window_s + 0.1 for each in facts.connections)  # each chunk has its time
     assert {(each.port, each.inbound, each.state, each.connections) for each in facts.idle} == {
         (7001, False, ESTABLISHED, 400),
         (7001, True, ESTABLISHED, 399),
@@ -182,7 +182,7 @@ CHANGING = """
 server = listen(7001, address="::1")
 old = [pair(server) for _ in range(3)]
 def work(*_):
-    time.sleep(0.15)
+    time.sleep(0.5)
     old[0][0].setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\\1\\0\\0\\0\\0\\0\\0\\0")
     old[0][0].close(); old[0][1].close()
     old.append(pair(server))
@@ -195,15 +195,16 @@ while True: signal.pause()
 def test_connections_that_begin_and_end_within_the_window(staged):
     """A new one has one look; one that was closed keeps what was seen of it."""
     pid = staged(CHANGING)
-    collector = Collector(Host(ProcFS()), Request((pid,), WINDOW_S))
+    collector = Collector(Host(ProcFS()), Request((pid,), 1.0))
     os.kill(pid, 10)
     facts = collector.look()
     assert len(facts.connections) == 8
     new = [each for each in facts.connections if each.first is each.last]
     assert [each.elapsed_s for each in new] == [0.0, 0.0]
-    brief = [each for each in facts.connections if each.samples and len(each.samples) < 0.6 * WINDOW_S * 50]
+    most = max(len(each.samples) for each in facts.connections)
+    brief = [each for each in facts.connections if 0 < len(each.samples) < most]
     assert len(brief) == 2
-    assert all(0 < each.elapsed_s < 0.75 * WINDOW_S for each in brief)
+    assert all(0 < each.elapsed_s < facts.window_s for each in brief)
     assert {each.last.local for each in facts.connections} == {bytes(15) + b"\1"}
 
 

@@ -56,7 +56,7 @@ class Sample(NamedTuple):
 class Watched(NamedTuple):
     """A connection at the begin and the end of the window. `samples`: empty for those that were read at both ends alone.
 
-    `first` is `last` where the connection is new within the window, or where there was one look alone (/proc, a copy).
+    `first` is `last` where the connection is new within the window, or where there was one look alone (a copy).
     `elapsed_s`: between `first` and `last`. `inbound`: its local port is listened on here. `space`: its place in Facts.spaces.
     """
 

@@ -241,6 +241,7 @@ def test_without_the_right_to_enter_the_namespace(staged, monkeypatch):
     assert facts.spaces[0].source == "proc"
     assert len(facts.connections) == 10
     assert {each.last.info for each in facts.connections} == {None}
+    assert all(each.first is not each.last and each.elapsed_s >= WINDOW_S for each in facts.connections)
     assert sum(each.last.recv_queue > 65536 for each in facts.connections) == 1
     assert [(each.last, each.oldest_ms) for each in facts.closing] == [(1, None)]
     assert facts.listeners[0].last.recv_queue == 3

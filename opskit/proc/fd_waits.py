@@ -30,7 +30,7 @@ _ON_POLLFD = frozenset({"poll", "ppoll"})
 _ON_SETS = frozenset({"select", "pselect6"})
 _ON_EPOLL = frozenset({"epoll_wait", "epoll_pwait", "epoll_pwait2"})
 _POLLFD = struct.Struct("=ihH")
-_MOST_POLLED = 1 << 16
+_MOST_POLLED, _MOST_POLLED_OF_ALL = 1 << 16, 1 << 20  # by a call; by all threads, of which there may be thousands
 _FD = 0xFFFFFFFF
 _SOCKET = b"socket:["
 # Bits of epoll_ctl(2) that ask for no event: EPOLLERR, EPOLLHUP come unasked; the four highest are modes.
@@ -51,6 +51,7 @@ def waits_on(fs: ProcFS, pid: int, fds: Collection[int]) -> list[FdWait]:
     wanted = frozenset(fds)
     found = []
     watched: dict[int, frozenset[int]] = {}
+    left = _MOST_POLLED_OF_ALL
     for tid in optional(fs.tids, pid, default=[]) if wanted else ():
         line = fs.maybe(str, pid, "task", tid, "syscall", default="")
         call = parse_syscall(line)
@@ -61,11 +62,20 @@ def waits_on(fs: ProcFS, pid: int, fds: Collection[int]) -> list[FdWait]:
             if epoll not in watched:
                 watched[epoll] = _watched(fs, pid, epoll, wanted)
             on = watched[epoll]
-        else:
+        elif (length := _length(call)) <= left:
+            left -= length
             on = fds_of(fs, pid, call)
+        else:
+            continue
         if not wanted.isdisjoint(on):
             found.append(FdWait(tid, call.name, on, line))
     return found
+
+
+def _length(call: SystemCall) -> int:
+    """Of the array or the bit sets that a call has."""
+    number = call.arguments[1] if call.name in _ON_POLLFD else call.arguments[0] & _FD if call.name in _ON_SETS else 0
+    return min(number, _MOST_POLLED)
 
 
 def fds_of(fs: ProcFS, pid: int, call: SystemCall) -> frozenset[int]:

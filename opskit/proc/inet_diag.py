@@ -11,7 +11,7 @@ import struct
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
-from opskit.proc.tcp_sockets import Socket, SocketMemory, TcpInfo
+from opskit.proc.tcp_sockets import LISTEN, Socket, SocketMemory, TcpInfo
 from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
@@ -57,9 +57,8 @@ def _columns(*groups: tuple[str, dict[str, int]]) -> tuple[struct.Struct, list[s
 _INFO, _NAMES, _ENDS = _columns(("B", _BYTES), ("I", _WORDS), ("Q", _LONG_WORDS))
 _IN_ORDER = itemgetter(*map(_NAMES.index, TcpInfo._fields))
 _MIN_RTT = _NAMES.index("min_rtt_us")
-_MEMORY = struct.Struct(
-    "=IIII4xI8x"
-)  # bytes received, SO_RCVBUF, bytes in flight, SO_SNDBUF, ahead, bytes queued, options, backlog
+# Bytes received, SO_RCVBUF, bytes in flight, SO_SNDBUF, ahead, bytes queued, options, backlog.
+_MEMORY = struct.Struct("=IIII4xI8x")
 _MEMORY_DROPS = struct.Struct("=I")
 
 # (family, state, ports, peer, cookie, receive queue, send queue, uid, inode, ms since data was sent, was received, and any ACK)
@@ -198,10 +197,15 @@ def key_of(chunk: bytes, start: int) -> bytes:
 
 
 def as_row(socket: Socket) -> Row:
-    """The row of a record that was read elsewhere; the addresses and ports stand for the cookie."""
+    """The row of a record that was read elsewhere; the addresses and ports stand for the cookie.
+
+    Several sockets may listen on the same port (SO_REUSEPORT): of those the inode belongs to it.
+    """
     ports = socket.local_port.to_bytes(2, "big") + socket.peer_port.to_bytes(2, "big")
     local, peer = (_unpacked(socket.family, address) for address in (socket.local, socket.peer))
     cookie = ports + local + peer
+    if socket.state == LISTEN:
+        cookie += b"%d" % socket.inode
     queues = socket.recv_queue, socket.send_queue
     return (
         socket.family,
@@ -265,9 +269,13 @@ def parse_info(value: bytes) -> TcpInfo | None:
     size = len(value)
     if size < _INFO_LEAST_BYTES:
         return None
-    fields: list[int | None] = [*_INFO.unpack(value[: _INFO.size].ljust(_INFO.size, b"\0"))]
-    if size < _INFO.size:
-        fields = [field if end <= size else None for field, end in zip(fields, _ENDS)]
+    fields: list[int | None]
+    if size >= _INFO.size:
+        fields = [*_INFO.unpack_from(value)]
+    else:
+        fields = [
+            field if end <= size else None for field, end in zip(_INFO.unpack(value.ljust(_INFO.size, b"\0")), _ENDS)
+        ]
     if fields[_MIN_RTT] == NEVER_MS:  # not measured yet
         fields[_MIN_RTT] = None
     return TcpInfo(*_IN_ORDER(fields))

@@ -64,6 +64,10 @@ class SocketOwners(FdScan[_Table]):
         fd = integer(self._tables[pid][target]) if pid is not None else None
         return None if pid is None or fd is None else Holder(pid, fd, self._others.get(target, 0))
 
+    def counts(self) -> dict[int, int]:
+        """How many sockets each process has that has any."""
+        return {pid: len(found) for pid, found in self._tables.items()}
+
     def inodes(self) -> set[int]:
         """Every socket."""
         return {inode for target in self._pids if (inode := integer(target[8:-1])) is not None}

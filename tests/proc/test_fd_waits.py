@@ -7,6 +7,7 @@ import time
 
 import pytest
 
+from opskit.proc import fd_waits
 from opskit.proc.fd_waits import waits_on
 from opskit.proc.files.syscall import SystemCall
 from opskit.proc.fs import ProcFS
@@ -66,6 +67,27 @@ def test_the_thread_that_waits(spawn, how, calls, on):
     assert wait.fds == {fds[place] for place in on}
     assert wait.tid != process.pid
     assert not waits_on(FS, process.pid, [max(fds) + 100]), "nobody waits on this fd"
+
+
+def test_arrays_are_read_up_to_a_length_of_all_threads(spawn, monkeypatch):
+    """Thousands of threads may each poll 65,536 fds; those that wait for one fd are found all the same."""
+    process = spawn("""
+import select, socket, threading
+one, two = socket.socketpair()
+def wait():
+    poll = select.poll(); poll.register(one, select.POLLIN); poll.register(two, select.POLLIN); poll.poll(600_000)
+for _ in range(3): threading.Thread(target=wait, daemon=True).start()
+threading.Thread(target=one.recv, args=(1,), daemon=True).start()
+print(one.fileno())
+threading.Event().wait()
+""")
+    fd = int(process.line)
+    deadline = time.monotonic() + 30
+    while len(waits_on(FS, process.pid, [fd])) < 4 and time.monotonic() < deadline:
+        time.sleep(0.02)
+    monkeypatch.setattr(fd_waits, "_MOST_POLLED_OF_ALL", 4)
+    found = waits_on(FS, process.pid, [fd])
+    assert sorted(len(wait.fds) for wait in found) == [1, 2, 2]
 
 
 def test_a_number_that_was_given_to_another_file(spawn):

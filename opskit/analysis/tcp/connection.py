@@ -92,19 +92,19 @@ def evidence_of(watched: Watched, least_rtt_us: int | None = None) -> Evidence:
     own_us = min_rtt_us(info)
     known = [rtt for rtt in (own_us, least_rtt_us) if rtt]
     total = max(len(seen), 1)
+    unread = unsent = full = closed = 0
+    for look in seen:
+        unread += look.recv_queue >= max(_UNREAD_BYTES, look.rcv_ssthresh / 2)
+        waiting, window = look.send_queue, look.snd_wnd
+        if waiting and info is not None:
+            on_the_way = look.unacked * mss
+            closed += window == 0
+            unsent += waiting > on_the_way
+            full += waiting > on_the_way and window is not None and window < on_the_way + mss
     return Evidence(
-        watched, seen, window_of(watched),
-        sum(look.recv_queue >= max(_UNREAD_BYTES, look.rcv_ssthresh / 2) for look in seen) / total,
-        sum(look.send_queue > look.unacked * mss for look in seen) / total if info is not None else 0.0,
-        sum(_is_full(look, mss) for look in seen) / total if info is not None else 0.0,
-        sum(look.send_queue > 0 and look.snd_wnd == 0 for look in seen) / total if info is not None else 0.0,
+        watched, seen, window_of(watched), unread / total, unsent / total, full / total, closed / total,
         min(known) if known else None,
     )  # fmt: skip
-
-
-def _is_full(look: Sample, mss: int) -> bool:
-    on_the_way = look.unacked * mss
-    return look.send_queue > on_the_way and look.snd_wnd is not None and look.snd_wnd < on_the_way + mss
 
 
 def shares_of(evidence: Evidence) -> Shares | None:

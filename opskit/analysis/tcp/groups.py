@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from opskit.collect.tcp.facts import Idle, Watched
 
 _RANK = {verdict: number for number, verdict in enumerate(VERDICTS)}
+_MOST_ASKED = 200  # connections whose looks tell the shares of a group
 _QUIET = (verdicts.IDLE, verdicts.UNKNOWN)
 _AT_REST = Rates(0.0, 0.0, None, None, None, None, 0.0, None, None, 0, 0)
 # What a group's sum may show although no connection of it has enough segments.
@@ -104,8 +105,12 @@ def _resent(judged: Iterable[Judged]) -> int:
 
 
 def _shares(judged: Sequence[Judged], least_rtt_us: int | None) -> Shares | None:
-    """The mean over its connections; two looks at each of many connections are as good as many at one."""
+    """The mean over its connections; two looks at each of many connections are as good as many at one.
+
+    Of more than `_MOST_ASKED` every second, third, … one is taken: they are in the order of their paces.
+    """
     asking = [each.connection for each in judged if each.verdict == verdicts.REQUESTS]
+    asking = asking[:: -(-len(asking) // _MOST_ASKED) or 1]
     if sum(len(looks(watched)) for watched in asking) < FEWEST_LOOKS:
         return None
     taken = (shares_of(evidence_of(watched, least_rtt_us)) for watched in asking)

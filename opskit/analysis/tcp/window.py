@@ -2,22 +2,37 @@
 
 from __future__ import annotations
 
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from opskit.collect.tcp.facts import Sample
-from opskit.proc.tcp_sockets import ESTABLISHED
+from opskit.proc.tcp_sockets import ESTABLISHED, TcpInfo
 from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from opskit.collect.tcp.facts import Watched
-    from opskit.proc.tcp_sockets import Socket, TcpInfo
+    from opskit.proc.tcp_sockets import Socket
 
 _NO_RTT_US = 1 << 31  # tcp_min_rtt() is ~0 before the first measurement
 _U32 = 1 << 32
 _SAME_MACHINE_US = 25  # loopback and veth; through a switch it is more
 _FILLED = 0.7
+
+
+def _counters(*names: str) -> Callable[[TcpInfo], tuple[int | None, ...]]:
+    found: Callable[[TcpInfo], tuple[int | None, ...]] = itemgetter(*map(TcpInfo._fields.index, names))
+    return found
+
+
+# A machine may have 100,000 busy connections: their counters are taken together.
+_BYTES_AND_TIMES = _counters(
+    "bytes_received", "bytes_acked", "bytes_sent", "bytes_retrans", "busy_us", "rwnd_limited_us", "sndbuf_limited_us"
+)
+_SEGMENTS = _counters(
+    "data_segs_out", "total_retrans", "dsack_dups", "data_segs_in", "segs_in", "segs_out", "rcv_ooopack"
+)
 
 
 class Window(NamedTuple):
@@ -102,26 +117,16 @@ def window_of(watched: Watched) -> Window | None:
     if first is None or last is None or watched.first is watched.last or watched.elapsed_s <= 0:
         return None
 
-    def bytes_of(name: str) -> int | None:
-        return _increase(getattr(first, name), getattr(last, name))
-
-    def segments_of(name: str) -> int | None:
-        before, after = getattr(first, name), getattr(last, name)
-        return None if before is None or after is None else (after - before) % _U32  # 32 bits in the kernel
-
-    received = bytes_of("bytes_received")
+    received, acked, sent, resent, busy, rwnd, sndbuf = map(_increase, _BYTES_AND_TIMES(first), _BYTES_AND_TIMES(last))
+    data_out, again, needless, data_in, segments_in, segments_out, late = map(_more, _SEGMENTS(first), _SEGMENTS(last))
     read = None if received is None else max(0, received - watched.last.recv_queue + watched.first.recv_queue)
-    data_out, again = segments_of("data_segs_out"), segments_of("total_retrans")
-    sent, resent = bytes_of("bytes_sent"), bytes_of("bytes_retrans")
-    if again is not None and (wasted := min(again, segments_of("dsack_dups") or 0)):
+    if again is not None and (wasted := min(again, needless or 0)):
         resent = None if resent is None else max(0, resent - wasted * last.snd_mss)
         again -= wasted
     if sent is None or resent is None:  # before Linux 4.19
-        sent, resent = (data_out if data_out is not None else segments_of("segs_out")), again
-    busy, rwnd, sndbuf = (bytes_of(name) for name in ("busy_us", "rwnd_limited_us", "sndbuf_limited_us"))
+        sent, resent = (data_out if data_out is not None else segments_out), again
     return Window(
-        watched.elapsed_s, bytes_of("bytes_acked"), received, read, sent, resent, again, data_out,
-        segments_of("data_segs_in"), segments_of("segs_in"), segments_of("segs_out"), segments_of("rcv_ooopack"),
+        watched.elapsed_s, acked, received, read, sent, resent, again, data_out, data_in, segments_in, segments_out, late,
         None if busy is None else min(busy / 1e6, watched.elapsed_s), None if rwnd is None else rwnd / 1e6,
         None if sndbuf is None else sndbuf / 1e6,
     )  # fmt: skip
@@ -130,6 +135,11 @@ def window_of(watched: Watched) -> Window | None:
 def _increase(before: int | None, after: int | None) -> int | None:
     """None also for a counter that went back: not the same connection, or a torn reading."""
     return None if before is None or after is None or after < before else after - before
+
+
+def _more(before: int | None, after: int | None) -> int | None:
+    """The increase of a counter of 32 bits."""
+    return None if before is None or after is None else (after - before) % _U32
 
 
 def min_rtt_us(info: TcpInfo | None) -> int | None:

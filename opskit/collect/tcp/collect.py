@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from contextlib import suppress
+from typing import TYPE_CHECKING, TypeVar
 
 from opskit.collect.given_pids import GivenPids
 from opskit.collect.tcp.facts import Facts, Space
@@ -12,11 +13,11 @@ from opskit.collect.tcp.records import Records
 from opskit.collect.tcp.sampling import LISTENING_HZ, MOST_ACTIVE, MOST_SAMPLED, Sampler, rate_hz
 from opskit.collect.tcp.space import NetworkSpace, our_namespace
 from opskit.collect.tcp.threads import ConnectionThreads
-from opskit.errors import NotPermitted, NotSupported
+from opskit.errors import NoSuchProcess, NotPermitted, NotSupported
 from opskit.proc.namespaces import namespace
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from opskit.collect.tcp.facts import Request
     from opskit.host import Host
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from opskit.proc.socket_owners import SocketOwners
     from opskit.proc.tcp_dumps import Dump
 
+S = TypeVar("S")
+T = TypeVar("T")
 _RECENT_MS = 1000
 _RESERVED, _REST = (
     0.1,
@@ -40,8 +43,10 @@ _FACTOR, _MODULUS, _UNEVEN = 48271, 2**31 - 1, 0.9
 class _Window:
     """One network namespace in one window."""
 
-    def __init__(self, host: Host, space: NetworkSpace, first: Dump, is_wanted: Callable[[Row], bool] | None) -> None:
-        self.space, self.first, self.last = space, first, first
+    def __init__(
+        self, host: Host, name: bytes | None, space: NetworkSpace, first: Dump, is_wanted: Callable[[Row], bool] | None
+    ) -> None:
+        self.name, self.space, self.first, self.last = name, space, first, first
         self.begun = begin(first, is_wanted, _RECENT_MS)
         self.sampler = Sampler(host, space)
         self.sampler.begin(self.begun.places[:_MOST_CANDIDATES])
@@ -65,15 +70,13 @@ class Collector:
         host, begun_s = self._host, self._host.monotonic()
         ask = self._ask._replace(pids=self._given.living())
         scan = self._scan_given(ask.pids) if ask.pids else None
-        spaces = self._namespaces(ask.pids)
-        windows = [self._begin(name, pid, wanted(ask, scan)) for name, pid in spaces]
+        named = self._namespaces(ask.pids)
+        windows = _of_living(lambda name: self._begin(name, named[name], wanted(ask, scan)), named)
         if host.fs.is_live:
             self._sample(windows, self._window_end_s(begun_s))
         sampled_s = host.monotonic()
         if host.fs.is_live:
-            for (name, _), window in zip(spaces, windows):
-                window.last = window.space.dump()
-                self._spaces[name] = window.space, window.last
+            windows = _of_living(self._read_end, windows)
         scan = self._owners.scan(ask.pids or host.fs.pids())
         records = Records(self._owners)
         ends = [self._end(window, records, wanted(ask, scan)) for window in windows]
@@ -83,7 +86,7 @@ class Collector:
             from opskit.proc.visibility import coverage_lines
 
             notes += coverage_lines(host.fs, len(scan.scanned), scan.denied, len(scan.vanished))
-        elsewhere = () if ask.pids else self._elsewhere(scan.scanned)
+        elsewhere = () if ask.pids else self._elsewhere(scan.counts())
         if not self._keeps_dumps:
             for space, _ in self._spaces.values():
                 space.close()
@@ -110,24 +113,49 @@ class Collector:
             raise NotPermitted(f"cannot read {what}: permission denied; {remedy}")
         return scan
 
-    def _namespaces(self, pids: tuple[int, ...]) -> list[tuple[bytes | None, int | None]]:
-        """Each network namespace, and a process in it; None: that of opskit."""
+    def _namespaces(self, pids: tuple[int, ...]) -> dict[bytes | None, list[int | None]]:
+        """Each network namespace, and processes in it; None: that of opskit."""
         fs, ours = self._host.fs, our_namespace()
         if not pids:
-            return [(ours, None if self._host.is_own or not fs.is_live else 1)]
-        found: dict[bytes | None, int | None] = {}
+            return {ours: [None]} if self._host.is_own or not fs.is_live else {namespace(fs, 1, "net"): [1]}
+        found: dict[bytes | None, list[int | None]] = {}
         for pid in pids:
             name = namespace(fs, pid, "net")
-            found.setdefault(name, None if name is not None and name == ours and self._host.is_own else pid)
-        return list(found.items())
+            found.setdefault(name, []).append(None if name is not None and name == ours and self._host.is_own else pid)
+        return found
 
-    def _begin(self, name: bytes | None, pid: int | None, is_wanted: Callable[[Row], bool] | None) -> _Window:
+    def _begin(
+        self, name: bytes | None, pids: Sequence[int | None], is_wanted: Callable[[Row], bool] | None
+    ) -> _Window:
         known = self._spaces.get(name)
         if known is None or not self._keeps_dumps:
-            space = NetworkSpace(self._host, pid)
-            known = space, space.dump()
-        window = _Window(self._host, *known, is_wanted)
-        self._spaces[name] = known
+            known = self._spaces[name] = self._opened(pids)
+        return _Window(self._host, name, *known, is_wanted)
+
+    def _opened(self, pids: Sequence[int | None]) -> tuple[NetworkSpace, Dump]:
+        """The network namespace of the first process that has not ended by now, with its sockets. Raises NoSuchProcess."""
+        *others, last = pids
+        for pid in others:
+            with suppress(NoSuchProcess):
+                return self._open(pid)
+        return self._open(last)
+
+    def _open(self, pid: int | None) -> tuple[NetworkSpace, Dump]:
+        space = NetworkSpace(self._host, pid)
+        try:
+            return space, space.dump()
+        except NoSuchProcess:
+            space.close()
+            raise
+
+    def _read_end(self, window: _Window) -> _Window:
+        """Read all sockets again. Where that fails, the next look opens the space anew."""
+        try:
+            window.last = window.space.dump()
+        except NoSuchProcess:
+            self._spaces.pop(window.name)[0].close()
+            raise
+        self._spaces[window.name] = window.space, window.last
         return window
 
     def _window_end_s(self, begun_s: float) -> float:
@@ -170,13 +198,25 @@ class Collector:
         space = window.space
         return Space(space.name, space.source, found.states, space.end(window.last.ends()))
 
-    def _elsewhere(self, pids: Sequence[int]) -> tuple[tuple[int, int], ...]:
-        """A process of each other network namespace, and how many there are."""
+    def _elsewhere(self, sockets: Mapping[int, int]) -> tuple[tuple[int, int], ...]:
+        """Of each other network namespace the process with the most sockets, and how many processes have any. `sockets`: by PID."""
         fs = self._host.fs
-        counts: dict[bytes, tuple[int, int]] = {}
-        for pid in pids:
+        found: dict[bytes, list[int]] = {}
+        for pid in sockets:
             name = namespace(fs, pid, "net")
             if name is not None and name not in self._spaces:
-                first, number = counts.get(name, (pid, 0))
-                counts[name] = first, number + 1
-        return tuple(counts.values())
+                found.setdefault(name, []).append(pid)
+        return tuple((max(pids, key=lambda pid: sockets[pid]), len(pids)) for pids in found.values())
+
+
+def _of_living(read: Callable[[S], T], places: Iterable[S]) -> list[T]:
+    """What is read in each place, without those whose processes end meanwhile. Raises NoSuchProcess where all have."""
+    found, ended = [], None
+    for place in places:
+        try:
+            found.append(read(place))
+        except NoSuchProcess as error:
+            ended = error
+    if ended is not None and not found:
+        raise ended
+    return found

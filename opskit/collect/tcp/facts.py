@@ -56,7 +56,7 @@ class Sample(NamedTuple):
 class Watched(NamedTuple):
     """A connection at the begin and the end of the window. `samples`: empty for those that were read at both ends alone.
 
-    `first` is `last` where the connection is new within the window, or where there was one look alone (/proc, a copy).
+    `first` is `last` where the connection is new within the window, or where there was one look alone (a copy).
     `elapsed_s`: between `first` and `last`. `inbound`: its local port is listened on here. `space`: its place in Facts.spaces.
     """
 
@@ -126,7 +126,8 @@ class Space(NamedTuple):
 class Facts(NamedTuple):
     """One window. `spaces`: one for each network namespace of the processes. `missing`: what could not be read, and what would show it.
 
-    `idle`: connections that are not in `connections`. `is_still`: a copy, or one look: no rates. `elsewhere`: other network namespaces with processes: a PID in each, and how many.
+    `idle`: connections that are not in `connections`. `is_still`: a copy, or one look: no rates. `elsewhere`: other network
+    namespaces: of the processes that have sockets there the PID with the most, and how many they are.
     """
 
     ask: Request

@@ -25,11 +25,13 @@ class Owners:
     def __init__(self, host: Host) -> None:
         self._host = host
         self._names: dict[tuple[int, int | None], tuple[str, bool]] = {}
+        self._known: dict[int, tuple[int | None, str, bool]] = {}  # since the last scan
         self.scans: list[SocketOwners] = []
 
     def scan(self, pids: Sequence[int]) -> SocketOwners:
         """Read the fd tables of these processes. Two scans are kept: sockets are closed within the window."""
         self.scans = [SocketOwners(self._host.fs, pids), *self.scans[:1]]
+        self._known.clear()
         return self.scans[0]
 
     @property
@@ -48,13 +50,21 @@ class Owners:
         return None if found is None else self._named(found)
 
     def _named(self, holder: Holder) -> Owner:
-        stat = self._host.fs.maybe(parse_stat, holder.pid, "stat")
+        pid = holder.pid
+        if pid not in self._known:
+            self._known[pid] = self._identify(pid)
+        start, name, is_jvm = self._known[pid]
+        return Owner(pid, start, name, holder.fd, holder.others, is_jvm)
+
+    def _identify(self, pid: int) -> tuple[int | None, str, bool]:
+        """The start time and the name of a process, and whether it is a JVM."""
+        stat = self._host.fs.maybe(parse_stat, pid, "stat")
         start = None if stat is None else stat.start_ticks
-        known = self._names.get((holder.pid, start))
+        known = self._names.get((pid, start))
         if known is None:
             may_be_jvm = stat is not None and stat.threads >= _FEWEST_THREADS
-            known = self._names[holder.pid, start] = self._name(holder.pid, may_be_jvm=may_be_jvm)
-        return Owner(holder.pid, start, known[0], holder.fd, holder.others, known[1])
+            known = self._names[pid, start] = self._name(pid, may_be_jvm=may_be_jvm)
+        return start, *known
 
     def _name(self, pid: int, *, may_be_jvm: bool) -> tuple[str, bool]:
         """The name of a program, or of what a JVM runs; and whether it is a JVM."""

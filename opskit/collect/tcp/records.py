@@ -57,17 +57,17 @@ class Records:
         return owner
 
     def _add_connections(self, first: Dump, sampler: Sampler, found: Gathered, ports: set[bytes]) -> None:
-        tracks = sampler.tracks
+        tracks = {cookie: track for cookie, track in sampler.tracks.items() if track.samples}  # /proc has none
         begins = first.find(found.single.keys() - tracks.keys())
         for cookie, (key, last) in found.single.items():
             track = tracks.get(cookie)
-            if track is not None and track.samples:
+            if track is not None:
                 self._add_connection(track.first, track.last, key[1], tuple(track.samples))
             else:
                 self._add_connection(begins.get(cookie, last), last, key[1])
         for cookie in tracks.keys() - found.single.keys():
             track = tracks[cookie]
-            if track.is_gone and track.samples:  # it was closed within the window
+            if track.is_gone:  # it was closed within the window
                 port = track.last.socket().local_port.to_bytes(2, "big")
                 self._add_connection(track.first, track.last, port in ports, tuple(track.samples))
 

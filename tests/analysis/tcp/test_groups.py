@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 from tcptraffic import OWNER, PEER, Exchange, steady, watched
 
+from opskit.analysis.tcp import groups
 from opskit.analysis.tcp import result as verdicts
+from opskit.analysis.tcp.connection import shares_of
 from opskit.analysis.tcp.groups import groups_of
 from opskit.analysis.tcp.harm import connection_findings
 from opskit.analysis.tcp.result import Shares
@@ -51,6 +53,25 @@ def test_many_connections_that_were_read_twice_have_shares():
     (group,) = groups_of(pairs)
     assert group.shares == pytest.approx((0.83, 0.04, 0.13), abs=0.06)
     assert all(each.shares is None for each in group.judged)
+
+
+def test_the_shares_of_thousands_of_connections_are_taken_of_some(monkeypatch):
+    """They cost most of the time of a judgement; the others of the same group do not change them much."""
+    pairs = [
+        Exchange(rtt=4, peer=83, here=13, spread=0.9, seed=seed).watched(sampled=False, begin_ms=500 + 7 * seed)
+        for seed in range(300)
+    ]
+    taken = []
+
+    def count(evidence):
+        taken.append(evidence)
+        return shares_of(evidence)
+
+    monkeypatch.setattr(groups, "shares_of", count)
+    (group,) = groups_of(pairs * 7)
+    assert group.connections == 2100
+    assert 100 < len(taken) <= 200
+    assert group.shares == pytest.approx((0.83, 0.04, 0.13), abs=0.06)
 
 
 def test_the_names_of_groups():

@@ -13,6 +13,7 @@ from opskit.errors import NoSuchProcess, NotPermitted, NotSupported
 from opskit.host import Host
 from opskit.proc.fs import ProcFS
 from opskit.proc.kernel import network_namespace, sock_diag
+from opskit.proc.socket_owners import SocketOwners
 from opskit.proc.tcp_sockets import ESTABLISHED, LISTEN
 from opskit.proc.treefs import TreeFS
 
@@ -91,8 +92,8 @@ def test_each_connection_of_a_process(staged):
     assert sum(each.last.state == ESTABLISHED for each in facts.connections) == 9
     assert sum(each.inbound for each in facts.connections) == 3
     for each in facts.connections:
-        assert len(each.samples) >= 0.6 * WINDOW_S * 50
-        assert 0.7 * WINDOW_S < each.elapsed_s < facts.window_s + 0.1
+        assert len(each.samples) >= 4  # 20, if nothing else runs
+        assert WINDOW_S / 4 < each.elapsed_s <= facts.window_s
         assert each.first.memory.send_limit > 0
         assert each.samples[-1].recv_queue == each.last.recv_queue
     grown = [each for each in facts.connections if each.last.info.bytes_received > each.first.info.bytes_received]
@@ -168,7 +169,7 @@ def test_many_connections(staged):
     assert len(moved) == 140
     assert len(facts.connections) == 141  # and the end that does not read
     assert any(each.last.recv_queue == 8 and each.samples for each in facts.connections)
-    assert all(each.elapsed_s > 0.7 * WINDOW_S for each in facts.connections)
+    assert all(0 < each.elapsed_s < facts.window_s + 0.1 for each in facts.connections)  # each chunk has its time
     assert {(each.port, each.inbound, each.state, each.connections) for each in facts.idle} == {
         (7001, False, ESTABLISHED, 400),
         (7001, True, ESTABLISHED, 399),
@@ -181,7 +182,7 @@ CHANGING = """
 server = listen(7001, address="::1")
 old = [pair(server) for _ in range(3)]
 def work(*_):
-    time.sleep(0.15)
+    time.sleep(0.5)
     old[0][0].setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\\1\\0\\0\\0\\0\\0\\0\\0")
     old[0][0].close(); old[0][1].close()
     old.append(pair(server))
@@ -194,15 +195,16 @@ while True: signal.pause()
 def test_connections_that_begin_and_end_within_the_window(staged):
     """A new one has one look; one that was closed keeps what was seen of it."""
     pid = staged(CHANGING)
-    collector = Collector(Host(ProcFS()), Request((pid,), WINDOW_S))
+    collector = Collector(Host(ProcFS()), Request((pid,), 1.0))
     os.kill(pid, 10)
     facts = collector.look()
     assert len(facts.connections) == 8
     new = [each for each in facts.connections if each.first is each.last]
     assert [each.elapsed_s for each in new] == [0.0, 0.0]
-    brief = [each for each in facts.connections if each.samples and len(each.samples) < 0.6 * WINDOW_S * 50]
+    most = max(len(each.samples) for each in facts.connections)
+    brief = [each for each in facts.connections if 0 < len(each.samples) < most]
     assert len(brief) == 2
-    assert all(0 < each.elapsed_s < 0.75 * WINDOW_S for each in brief)
+    assert all(0 < each.elapsed_s < facts.window_s for each in brief)
     assert {each.last.local for each in facts.connections} == {bytes(15) + b"\1"}
 
 
@@ -239,12 +241,48 @@ def test_without_the_right_to_enter_the_namespace(staged, monkeypatch):
     assert facts.spaces[0].source == "proc"
     assert len(facts.connections) == 10
     assert {each.last.info for each in facts.connections} == {None}
+    assert all(each.first is not each.last and each.elapsed_s >= WINDOW_S for each in facts.connections)
     assert sum(each.last.recv_queue > 65536 for each in facts.connections) == 1
     assert [(each.last, each.oldest_ms) for each in facts.closing] == [(1, None)]
     assert facts.listeners[0].last.recv_queue == 3
     assert len(facts.missing) == 1
     assert f"the network namespace of {pid} cannot be entered" in facts.missing[0]
     assert "unknown" in facts.missing[0]
+
+
+def test_sockets_that_listen_on_the_same_port(staged, monkeypatch):
+    """SO_REUSEPORT: /proc has no cookies that tell them apart."""
+    pid = staged("""
+def shared():
+    server = socket.socket(); server.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+    server.bind(("127.0.0.1", 7001)); server.listen(5)
+    return server
+servers = [shared() for _ in range(3)]
+wait()
+""")
+    for _ in range(2):
+        facts = look(pid, 0.1)
+        assert len({each.last.inode for each in facts.listeners}) == 3
+        monkeypatch.setattr(sock_diag, "_SOCK_DIAG", 31)
+    assert facts.spaces[0].source == "proc"
+
+
+def test_the_namespace_of_a_host_from_a_container(staged):
+    """Its first process stands for it (HOST_PROC); what is read is not elsewhere."""
+    pid = staged("server = listen(7001)\nkept = pair(server)\nwait()\n")
+
+    class Mounted(ProcFS):
+        def is_own(self):
+            return False
+
+        def path(self, *parts):
+            return super().path(*(pid if part == 1 else part for part in parts))
+
+    facts = Collector(Host(Mounted()), Request((), 0.1)).look()
+    name = os.readlink(f"/proc/{pid}/ns/net")
+    assert [each.namespace for each in facts.spaces] == [name]
+    assert len(facts.connections) == 2
+    assert not {1, pid}.intersection(one for one, _ in facts.elsewhere)
 
 
 def test_without_sock_diag(staged, monkeypatch):
@@ -345,9 +383,56 @@ def test_processes_of_several_namespaces(staged):
     assert facts.missing == ()
 
 
+def test_one_of_several_processes_ends_as_its_namespace_is_opened(staged, monkeypatch):
+    """The others are read, in each namespace another process of it; when all have ended, that is said."""
+    ours = "server = listen(7001)\nkept = pair(server)\nwait()\n"
+    first, second = (staged(ours) for _ in range(2))
+    real = SocketOwners.__init__
+
+    def end_meanwhile(self, fs, pids):
+        real(self, fs, pids)
+        os.kill(first, 9)
+        os.waitid(os.P_PID, first, os.WEXITED | os.WNOWAIT)
+
+    monkeypatch.setattr(SocketOwners, "__init__", end_meanwhile)
+    facts = Collector(Host(ProcFS()), Request((first, second), 0.1)).look()
+    assert [each.namespace for each in facts.spaces] == [os.readlink(f"/proc/{second}/ns/net")]
+    assert [(each.owner.pid, each.space) for each in facts.connections] == [(second, 0)] * 2
+    first = staged(ours)
+    with pytest.raises(NoSuchProcess, match="ended"):
+        Collector(Host(ProcFS()), Request((first,), 0.1)).look()
+
+
+def test_one_of_several_processes_ends_within_the_window(staged, monkeypatch):
+    """Where /proc alone can be read, nothing holds its namespace: the others are told of, and a watch goes on."""
+
+    def refuse(_):
+        raise PermissionError(1, "Operation not permitted")
+
+    ours = "server = listen(7001)\nkept = pair(server)\nwait()\n"
+    first, second = (staged(ours) for _ in range(2))
+    monkeypatch.setattr(network_namespace, "set_network_namespace", refuse)
+    collector = Collector(Host(ProcFS()), Request((first, second), 0.1), watch=True)
+    real = collector._sample
+
+    def end_meanwhile(windows, end_s):
+        os.kill(first, 9)
+        os.waitid(os.P_PID, first, os.WEXITED | os.WNOWAIT)
+        real(windows, end_s)
+
+    monkeypatch.setattr(collector, "_sample", end_meanwhile)
+    for _ in range(2):
+        facts = collector.look()
+        assert len(facts.spaces) == 1
+        assert {each.owner.pid for each in facts.connections} == {second}
+
+
 def test_everything_of_our_own_namespace(staged):
     """Without a PID: every process of this namespace, and that there are others."""
-    pid = staged("wait()")
+    pid = staged(
+        "kept = socket.socket()\nif not os.fork():\n    ctypes.CDLL(None).prctl(1, 9); kept.close(); signal.pause()\nwait()"
+    )
+    without = staged("control.close()\nwait()")
     with socket.socket() as server, socket.socket() as client:
         server.bind(("127.0.0.1", 0))
         server.listen()
@@ -360,7 +445,11 @@ def test_everything_of_our_own_namespace(staged):
     assert len(facts.spaces) == 1
     assert facts.spaces[0].namespace == os.readlink("/proc/self/ns/net")
     others = {
-        os.readlink(f"/proc/{one}/ns/net"): number for one, number in facts.elsewhere if os.path.exists(f"/proc/{one}")
+        os.readlink(f"/proc/{one}/ns/net"): (one, number)
+        for one, number in facts.elsewhere
+        if os.path.exists(f"/proc/{one}")
     }
-    assert others[os.readlink(f"/proc/{pid}/ns/net")] == 1
+    # The process with the most sockets stands for its namespace. One without any is not worth a look, nor is a kernel thread.
+    assert others[os.readlink(f"/proc/{pid}/ns/net")] == (pid, 2)
+    assert os.readlink(f"/proc/{without}/ns/net") not in others
     assert facts.spaces[0].namespace not in others

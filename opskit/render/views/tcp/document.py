@@ -72,7 +72,7 @@ DOCUMENT: Sequence[Field[Answer]] = (
     Field("spaces", records(SPACE), value=lambda it: [*it.result.facts.spaces], help="the network namespaces of the processes"),
     Field(
         "elsewhere", records(_ELSEWHERE), value=lambda it: [*it.result.facts.elsewhere],
-        help="other network namespaces: a process in each, and how many",
+        help="other network namespaces: a process in each, and how many have sockets there",
     ),
     Field("missing", list_of(TEXT), value=lambda it: [*it.result.facts.missing], help="what could not be read"),
     Field("samples", records(MOMENT), value=lambda it: [*it.moments] or None, help="with -w, the oldest first"),

@@ -83,15 +83,13 @@ class ProcessMounts:
             yield from [*self._known.values()][before:]
 
     def _read(self, pid: object) -> _Namespace:
-        # A process in a chroot sees the mounts below it alone.
+        # After chroot(2) a process is shown the mounts below its root alone.
         name = namespace(self._fs, str(pid), "mnt"), optional(self._fs.link, pid, "root")
         if name not in self._known:
             if len(self._known) >= _MOST_NAMESPACES:
                 return _Namespace([])
-            # A process after chroot(2) is shown the mounts below its root alone.
-            reader = "self" if name is not None and name == namespace(self._fs, "self", "mnt") else pid
             try:
-                self._known[name] = _Namespace(self._fs.load(parse_mountinfo, reader, "mountinfo"))
+                self._known[name] = _Namespace(self._fs.load(parse_mountinfo, pid, "mountinfo"))
             except (OSError, BadInput):
                 return _Namespace([])
         return self._known[name]

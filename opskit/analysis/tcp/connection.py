@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 _UNREAD_BYTES = 16 << 10  # a reader that keeps up has less in its queue most of the time
 _MOST = 0.5
+_READ_LATE_S, _SELDOM = 0.1, 0.9  # seconds; of the looks
 _LATE_S, _SENT_LATE_S = 0.03, 0.1  # data that waits shorter than this for its reader holds nobody up
 _NARROW = 0.2  # of the looks, or of the busy time
 _SMALLER, _SHRUNK = 0.75, 0.1  # than it was; of the looks
@@ -126,9 +127,11 @@ def _reads_late(it: Evidence) -> bool:
     if window is None or window.read is None:
         queues = {look.recv_queue for look in it.looks}
         return it.unread > _MOST and len(it.looks) > 1 and len(queues) == 1 and it.connection.elapsed_s >= _STOPPED_S
+    late_s = _waits_s([look.recv_queue for look in it.looks], window.per_s(window.read))
     if it.unread > _MOST or _is_never_empty(it):
-        late_s = _waits_s([look.recv_queue for look in it.looks], window.per_s(window.read))
         return late_s is None or late_s >= _LATE_S
+    if late_s is not None and late_s >= _READ_LATE_S and _is_seldom_empty(it):
+        return True
     stopped = not window.read and window.elapsed_s >= _STOPPED_S and all(look.recv_queue for look in it.looks)
     # A client may leave a goodbye of its server unread; a request has to be read.
     return stopped and it.connection.inbound and it.last.state == ESTABLISHED
@@ -140,6 +143,13 @@ def _is_never_empty(it: Evidence) -> bool:
     return len(queues) >= FEWEST_LOOKS and queues[len(queues) // 10] >= max(
         _UNREAD_BYTES, sum(queues) / len(queues) / 2
     )
+
+
+def _is_seldom_empty(it: Evidence) -> bool:
+    """A slow reader on a line with large segments: the queue falls to nothing, and at once the next window full arrives."""
+    filled = sum(look.recv_queue > 0 for look in it.looks)
+    mean = sum(look.recv_queue for look in it.looks) / max(len(it.looks), 1)
+    return len(it.looks) >= FEWEST_LOOKS and filled >= _SELDOM * len(it.looks) and mean >= _UNREAD_BYTES / 4
 
 
 def _windows(it: Evidence) -> Sequence[int]:

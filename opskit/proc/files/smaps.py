@@ -87,12 +87,15 @@ def parse_smaps(text: str) -> list[Region]:
             field = _FIELDS[_KEYS[key]]
             sums[field] = list(map(add, sums[field], _column(lines, at, step, key)))
     found = [_region(head, usage) for head, usage in zip(heads, map(Usage, *sums))]
-    before = 0
+    regions: list[Region] = []
     for number, region in enumerate(found):
-        if not before <= region.start < region.end:
+        if not max(region.start, regions[-1].end if regions else 0) < region.end:
             raise BadInput("smaps", "not in the order of addresses", number * step + 1, lines[number * step])
-        before = region.end
-    return found
+        # Between two reads the kernel goes on behind the last mapping: one that has grown since is written once more.
+        while regions and regions[-1].end > region.start:
+            regions.pop()
+        regions.append(region)
+    return regions
 
 
 def _column(lines: list[str], at: int, step: int, key: str) -> list[int]:

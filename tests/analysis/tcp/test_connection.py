@@ -42,6 +42,20 @@ def test_a_reader_that_is_slow():
     )
 
 
+def test_a_slow_reader_of_large_segments():
+    """On the loopback device 64 KiB arrive when the queue is nearly empty: it is short at half of the looks, and data waits long."""
+    last = {"bytes_received": 160_000, "rcv_ssthresh": 65_483}
+    falling = [
+        sample._replace(recv_queue=65_483 - place * 4096 % 65_483)
+        for place, sample in enumerate(steady(rcv_ssthresh=65_483))
+    ]
+    assert judged({}, last, samples=falling)[0] == verdicts.READER_HERE
+    read_now_and_then = [
+        sample._replace(recv_queue=sample.recv_queue * (place % 3 > 0)) for place, sample in enumerate(falling)
+    ]
+    assert judged({}, last, samples=read_now_and_then)[0] != verdicts.READER_HERE
+
+
 def test_a_fast_reader_with_a_queue_is_not_slow():
     """130 MB/s: some data waits at 3 of 4 looks; also where the queue is long the time is short."""
     last = {"bytes_received": 260_000_000, "data_segs_in": 180_000, "segs_in": 180_000, "rcv_ssthresh": 6 * MIB}

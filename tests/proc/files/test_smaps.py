@@ -41,6 +41,15 @@ def test_no_memory():
     assert parse_smaps("") == []
 
 
+def test_a_mapping_that_grows_while_it_is_read():
+    """The kernel goes on behind its old end, finds it again, and writes it once more: the later one counts."""
+    line = "{}-{} rw-p 00000000 00:00 0".format
+    text = mapping(line(1000, 2000), 4) + mapping(line(3000, 4000), 4) + mapping(line(3000, 5000), 12)
+    assert [(each.start, each.end, each.usage.rss_bytes) for each in parse_smaps(text)] == [
+        (0x1000, 0x2000, 4096), (0x3000, 0x5000, 12288),
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -51,7 +60,8 @@ def test_no_memory():
         mapping("1000-2000 rw-p 00000000 00:00 0") + "2000-3000 rw-p 00000000 00:00 0\nSize: 4 kB\n",  # cut short
         mapping("1000-2000 rw-p 00000000 00:00 0") + mapping("2000-3000 rw-p 00000000 00:00 0").replace("Rss", "Res"),
         mapping("2000-1000 rw-p 00000000 00:00 0"),
-        mapping("1000-3000 rw-p 00000000 00:00 0") + mapping("2000-4000 rw-p 00000000 00:00 0"),
+        mapping("2000-3000 rw-p 00000000 00:00 0") + mapping("1000-2000 rw-p 00000000 00:00 0"),
+        mapping("1000-3000 rw-p 00000000 00:00 0") + mapping("1000-3000 rw-p 00000000 00:00 0"),
         mapping("1000-2000 rw-p 00000000 00:00 0") + mapping("x000-3000 rw-p 00000000 00:00 0"),
     ],
 )

@@ -281,7 +281,7 @@ def test_what_could_not_be_read_is_said():
     footer = made(tcpresults.unowned(), asked=True).footer
     assert footer == [
         "7 of 30 processes could not be read; run as root to see them",
-        "4 processes with sockets are in 2 other network namespaces, which are not shown: opskit tcp 812",
+        "4 processes with sockets in 2 other network namespaces are not shown: opskit tcp 812",
         "--ask has no effect: no connection is one of a JVM",
     ]
 

@@ -120,4 +120,4 @@ def elsewhere(facts: Facts) -> Iterator[str]:
     processes = sum(number for _, number in facts.elsewhere)
     spaces = f"{len(facts.elsewhere):,} other network {agreeing(len(facts.elsewhere), 'namespace')}"
     pid = facts.elsewhere[0][0]
-    yield f"{plural(processes, 'process with sockets is', 'processes with sockets are')} in {spaces}, which are not shown: {shell.command('opskit', 'tcp', pid)}"
+    yield f"{plural(processes, 'process with sockets', 'processes with sockets')} in {spaces} {'is' if processes == 1 else 'are'} not shown: {shell.command('opskit', 'tcp', pid)}"

@@ -45,6 +45,16 @@ for client in clients:
 print(listener.getsockname()[1], flush=True)
 time.sleep(600)
 """
+SLOW = """
+import socket, threading, time
+listener = socket.create_server(("127.0.0.1", 0))
+client = socket.create_connection(listener.getsockname())
+server, _ = listener.accept()
+threading.Thread(target=client.sendall, args=(bytes(1 << 28),), daemon=True).start()
+print(listener.getsockname()[1], flush=True)
+while server.recv(4096):
+    time.sleep(0.05)
+"""
 BRIEF = ("-i", "0.5")
 
 
@@ -136,6 +146,12 @@ def test_no_connection(inprocess, spawn):
     assert done.code == 0
     assert f"No TCP connection of {holder.pid}" in done.out
     assert "1 listening socket (--listen)" in done.out
+
+
+def test_a_slow_reader_of_the_loopback_device(inprocess, spawn):
+    """Its segments have 64 KiB: the queue falls to nothing again and again."""
+    groups = {group["inbound"]: group for group in found(inprocess, spawn(SLOW).pid, "-i", "1")["groups"]}
+    assert groups[True]["verdict"] == "application-does-not-read"
 
 
 def test_a_full_listen_queue(inprocess, spawn):

@@ -44,10 +44,10 @@ def test_a_reader_that_is_slow():
 
 def test_a_slow_reader_of_large_segments():
     """On the loopback device 64 KiB arrive when the queue is nearly empty: it is short at half of the looks, and data waits long."""
-    last = {"bytes_received": 160_000, "rcv_ssthresh": 65_483}
+    last = {"bytes_received": 160_000, "rcv_ssthresh": 90_000}
     falling = [
         sample._replace(recv_queue=65_483 - place * 4096 % 65_483)
-        for place, sample in enumerate(steady(rcv_ssthresh=65_483))
+        for place, sample in enumerate(steady(rcv_ssthresh=90_000))
     ]
     assert judged({}, last, samples=falling)[0] == verdicts.READER_HERE
     read_now_and_then = [

@@ -15,7 +15,7 @@ import jvms
 import pytest
 from hypothesis import settings
 from inprocess import Ran
-from shells import NOBODY
+from shells import NOBODY, opskit_as
 from trees import Link
 
 # CI uses the same examples every time, so that a failure belongs to the change. Other runs look for new ones.
@@ -163,27 +163,12 @@ def initial_pid_namespace():
 
 @pytest.fixture
 def as_nobody(root_only):
-    """Run opskit as an unprivileged user. It imports all modules first: only root may be able to read this Python.
-
-    The process of a former root is closed even to its own user. prctl opens it, as after an ordinary login.
-    """
+    """Run opskit as an unprivileged user."""
 
     def run(*arguments):
         draws = any(str(argument).rpartition(".")[2] in ("png", "svg") for argument in arguments)
-        unwanted = (
-            ("opskit.__main__",) if draws else ("opskit.__main__", "opskit.render.pictures.plot")
-        )  # matplotlib takes long
-        code = (
-            "import ctypes, difflib, grp, json, os, shlex, sys, pkgutil, importlib, opskit, pwd, tempfile\n"
-            "for m in pkgutil.walk_packages(opskit.__path__, 'opskit.'):\n"
-            f"    if m.name not in {unwanted!r}: importlib.import_module(m.name)\n"
-            f"os.setgroups([]); os.setgid({NOBODY}); os.setuid({NOBODY})\n"
-            "ctypes.CDLL(None).prctl(4, 1)\n"  # PR_SET_DUMPABLE
-            "from opskit import cli\n"
-            "sys.exit(cli.run(sys.argv[1:]))"
-        )
         return subprocess.run(
-            [sys.executable, "-c", code, *map(str, arguments)], capture_output=True, text=True, check=False, cwd="/"
+            opskit_as(NOBODY, *arguments, draws=draws), capture_output=True, text=True, check=False, cwd="/"
         )
 
     return run

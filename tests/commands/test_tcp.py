@@ -104,7 +104,7 @@ def test_every_format(inprocess, talker):
     assert (done.code, done.err) == (0, "")
     lines = [line for line in done.out.splitlines() if talker.line in line and "request-response" in line]
     assert len(lines) == 2
-    assert all(" % of the time, " in line and "the network " in line for line in lines)
+    assert all(" % of the time (request/response: peer's application " in line for line in lines)
     for form in ("table", "markdown"):
         out = inprocess("tcp", talker.pid, *BRIEF, "-f", form).out
         assert out.count("(3 connections)") >= 2, form

@@ -24,6 +24,8 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
+from shells import opskit_as
+
 _LO_UP = struct.pack("16sh14x", b"lo", 0x1 | 0x40)  # IFF_UP, IFF_RUNNING
 _SIOCSIFFLAGS, _SIOCSIFADDR = 0x8914, 0x8916
 _SET_PARENT_DEATH_SIGNAL = 1
@@ -42,9 +44,10 @@ class Staged(NamedTuple):
     def run(self, *command, user=None, inside=True, **options):
         """Run opskit, by default in its network namespace."""
         entered = ["nsenter", f"--net=/proc/{self.pid}/ns/net"] if inside else []
-        as_user = [] if user is None else ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups"]
-        words = [*entered, *as_user, sys.executable, "-m", "opskit", *map(str, command)]
-        return subprocess.run(words, capture_output=True, text=True, check=False, timeout=60, cwd="/", **options)
+        opskit = opskit_as(user, *command) if user is not None else [sys.executable, "-m", "opskit", *map(str, command)]
+        return subprocess.run(
+            [*entered, *opskit], capture_output=True, text=True, check=False, timeout=60, cwd="/", **options
+        )
 
     def go_on(self) -> dict:
         """Let a case that has a second part do it."""

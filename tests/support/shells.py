@@ -30,6 +30,26 @@ BARE_ROOT = root_with()
 USER_NAMESPACE_ROOT = ("unshare", "--user", "--map-root-user")
 
 
+def opskit_as(uid: int, *words: object, draws: bool = False) -> list[str]:
+    """The words of opskit as an unprivileged user. It imports all modules first: only root may be able to read this Python.
+
+    The process of a former root is closed even to its own user. prctl opens it, as after an ordinary login.
+    """
+    unwanted = (
+        ("opskit.__main__",) if draws else ("opskit.__main__", "opskit.render.pictures.plot")
+    )  # matplotlib takes long
+    code = (
+        "import ctypes, difflib, grp, json, os, shlex, sys, pkgutil, importlib, opskit, pwd, tempfile\n"
+        "for m in pkgutil.walk_packages(opskit.__path__, 'opskit.'):\n"
+        f"    if m.name not in {unwanted!r}: importlib.import_module(m.name)\n"
+        f"os.setgroups([]); os.setgid({uid}); os.setuid({uid})\n"
+        "ctypes.CDLL(None).prctl(4, 1)\n"  # PR_SET_DUMPABLE
+        "from opskit import cli\n"
+        "sys.exit(cli.run(sys.argv[1:]))"
+    )
+    return [sys.executable, "-c", code, *map(str, words)]
+
+
 def opskit_in(shell: tuple[str, ...], *words: object) -> subprocess.CompletedProcess[str]:
     """Run opskit behind these words."""
     done = subprocess.run(

@@ -69,7 +69,7 @@ def _ends(command: str | None, inbound: bool, host: bytes, port: int) -> str:
 
 
 def sentence(group: Group) -> str:
-    """`orders -> 10.0.0.7:5432 (20 connections): the peer's application takes 83 % of the time, the network 11 %, this application 6 %`."""
+    """`orders -> 10.0.0.7:5432 (20 connections): the peer's application takes 83 % of the time (request/response: …)`."""
     return f"{subject(group)}: {answer(group)}"
 
 
@@ -77,8 +77,8 @@ def answer(group: Group) -> str:
     """The verdict of a group with its numbers."""
     if group.verdict == verdicts.REQUESTS and group.shares is not None:
         parts = percents(group.shares)
-        (first, most), *others = sorted(zip(_OWNERS, parts), key=lambda each: -each[1])
-        return f"{first} takes {most} % of the time, {', '.join(f'{owner} {part} %' for owner, part in others)}"
+        most, owner = max(zip(parts, _OWNERS), key=lambda each: each[0])
+        return f"{owner} takes {most} % of the time ({shares_text(group.shares)})"
     same = [each.connection for each in group.judged if each.verdict == group.verdict]
     members = same or [each.connection for each in group.judged]  # loss may be that of all together
     return _ANSWERS[group.verdict](_Said(group.rates, members))

@@ -264,7 +264,7 @@ def test_a_connection_that_is_not_made():
 
 
 def test_requests_and_responses():
-    """The issue's example: a server that takes 100 ms, a RTT of 40 ms, a client that takes 10 ms."""
+    """A server that takes 100 ms, a RTT of 40 ms, a client that takes 10 ms."""
     found = judge_connection(Exchange(rtt=40, peer=100, here=10).watched())
     assert found.verdict == verdicts.REQUESTS
     assert sum(found.shares) == pytest.approx(1)

@@ -11,13 +11,13 @@ from netcases import CASES, FULL_SPEED, PORT, READS, RECEIVES, VETH, WRITES, Cas
 
 from opskit.analysis.tcp import result as verdicts
 
-# Of long answers fewer looks tell who takes the time.
+# Of long answers fewer looks tell who takes the time, and on a crowded machine the programs' own count is off too.
 SHARED = {
     "requests": 0.05,
     "requests, IPv6": 0.05,
     "slow client program": 0.05,
-    "long answers": 0.08,
-    "longest answers": 0.08,
+    "long answers": 0.15,
+    "longest answers": 0.15,
 }
 
 

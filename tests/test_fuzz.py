@@ -10,7 +10,7 @@ import fuzz
 import pytest
 from fuzztargets import TARGETS, Target
 
-INPUTS = 2000
+INPUTS = 1000
 LARGE, SMALL = 128 << 10, 16 << 10
 
 

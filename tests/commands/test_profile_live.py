@@ -91,7 +91,7 @@ def test_positionals_are_samples_and_interval(burners, inprocess):
     for words in (("8", "0.1"), ("--duration", "800ms"), ("-c", "4", "-i", "200ms")):
         document = json.loads(inprocess("jpmp", burners.pid, *words, "--on-cpu", "-F", "250", "-f", "json").out)
         assert document["profiler"]["hz"] == 250
-        assert document["duration_s"] == pytest.approx(0.8, abs=0.3)
+        assert 0.7 < document["duration_s"] < 2  # a crowded machine ends it late
 
 
 @pytest.mark.parametrize(("format_", "pattern"), [

@@ -98,6 +98,8 @@ class FileScanner:
         self._most_fds = fds_left
         self._devices = frozenset(mount.device for mount in mounts.mounts)
         self._mapping = re.compile(_LINE, re.MULTILINE)
+        # A maps file without any of these has no line that is looked for: most have none.
+        self._marks = (_DELETED, *(b" %02x:%02x " % (_major(each), _minor(each)) for each in self._devices))
         points = {f"{one.mount_point.rstrip('/')}/".encode("utf-8", "surrogateescape") for one in mounts.mounts}
         self._below_mounts = tuple(sorted(points - {b"/"}))
         self._has_root = b"/" in points  # a machine without disks, a sandbox
@@ -172,6 +174,8 @@ class FileScanner:
 
     def _mappings(self, pid: int) -> Iterator[tuple[tuple[int, int], str, bytes, str]]:
         text = self._fs.read(pid, "maps")
+        if not any(mark in text for mark in self._marks):
+            return
         before = None
         for addresses, major, minor, inode, path in self._mapping.findall(text):
             place = (major, minor, inode)
@@ -259,6 +263,10 @@ def ipc_namespace(fs: ProcFS, pid: int | str) -> int | None:
 def _major(device: int) -> int:
     """The major number: 0 is that of a file system without a block device, as all of the network are."""
     return (device >> 8) & 0xFFF | (device >> 32) & ~0xFFF
+
+
+def _minor(device: int) -> int:
+    return (device & 0xFF) | (device >> 12) & 0xFFFFFF00
 
 
 def _file(pid: int, key: tuple[int, int], one: _Seen) -> MemoryFile:

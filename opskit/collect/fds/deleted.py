@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 from opskit import shell
 from opskit.collect.fds.facts import DeletedFacts, DeletedFile, DeletedHolder, FileSystem, Unattached
-from opskit.collect.fds.host import OUTSIDE
-from opskit.collect.fds.refused import refused
+from opskit.collect.fds.refused import OUTSIDE, refused
 from opskit.errors import NotSupported
 from opskit.proc.cgroup.owner import owner_of
 from opskit.proc.cgroup.tree import parse_cgroup

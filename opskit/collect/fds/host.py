@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from opskit.collect.fds.facts import HostFacts, Near, User
+from opskit.collect.fds.refused import OUTSIDE
 from opskit.proc.fd_scan import FdScan, FdScanner
 from opskit.proc.files.limits import is_nearly_full
 from opskit.proc.files.status import parse_status
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     from opskit.proc.open_files import OpenFiles
     from opskit.proc.watches import Place, Watcher
 
-OUTSIDE = "this is a PID namespace: what processes outside of it have open is not seen"
 _MOST_NEAR, _MOST_PROCESSES = 100, 10
 
 

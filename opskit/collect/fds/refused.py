@@ -1,4 +1,4 @@
-"""The error where the file descriptors of a process are closed to us."""
+"""The words where file descriptors are closed to us, or not seen."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from opskit.proc.rights import as_owner_or_root
 if TYPE_CHECKING:
     from opskit.host import Host
     from opskit.proc.process import Process
+
+OUTSIDE = "this is a PID namespace: what processes outside of it have open is not seen"
 
 
 def refused(host: Host, process: Process) -> NotPermitted:

@@ -270,8 +270,12 @@ def small_buffers(side, words, fix, sysctl=None, **reader):
         line.there("read", listen=7000, **reader)
         line.here("write", connect=7000, size=65536)
         time.sleep(0.8)
-        done = line.run(side, sys.executable, "-m", "opskit", "tcp", "-f", "json", "-i", "1")
-        found = {each["code"]: each for each in json.loads(done.stdout)["findings"]}
+        found = {}
+        for _ in range(3):  # on a crowded machine the line itself may be the limit for a second
+            done = line.run(side, sys.executable, "-m", "opskit", "tcp", "-f", "json", "-i", "1")
+            found = {each["code"]: each for each in json.loads(done.stdout)["findings"]}
+            if "tcp-buffers-small" in found:
+                break
         assert found["tcp-buffers-small"]["summary"].endswith(words)
         assert found["tcp-buffers-small"]["fix"] == fix
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _UNREAD_BYTES = 16 << 10  # a reader that keeps up has less in its queue most of the time
 _MOST = 0.5
-_READ_LATE_S, _SELDOM = 0.1, 0.9  # seconds; of the looks
+_READ_LATE_S, _FILLED = 0.1, 0.9  # a queue that is short now and then, but seldom empty: the share of the looks
 _LATE_S, _SENT_LATE_S = 0.03, 0.1  # data that waits shorter than this for its reader holds nobody up
 _NARROW = 0.2  # of the looks, or of the busy time
 _SMALLER, _SHRUNK = 0.75, 0.1  # than it was; of the looks
@@ -149,7 +149,7 @@ def _is_seldom_empty(it: Evidence) -> bool:
     """A slow reader on a line with large segments: the queue falls to nothing, and at once the next window full arrives."""
     filled = sum(look.recv_queue > 0 for look in it.looks)
     mean = sum(look.recv_queue for look in it.looks) / max(len(it.looks), 1)
-    return len(it.looks) >= FEWEST_LOOKS and filled >= _SELDOM * len(it.looks) and mean >= _UNREAD_BYTES / 4
+    return len(it.looks) >= FEWEST_LOOKS and filled >= _FILLED * len(it.looks) and mean >= _UNREAD_BYTES / 4
 
 
 def _windows(it: Evidence) -> Sequence[int]:

@@ -28,10 +28,8 @@ if TYPE_CHECKING:
 S = TypeVar("S")
 T = TypeVar("T")
 _RECENT_MS = 1000
-_RESERVED, _REST = (
-    0.1,
-    1.25,
-)  # of a watch's interval at first; of what the last look took after its window, for judging too
+# What a watch keeps free behind its window: at first of the interval, then of what the last look took there, for judging too.
+_RESERVED, _REST = 0.1, 1.25
 _MOST_CANDIDATES = 400
 _CHOOSING_LOOKS = 3  # then those are kept that did the most
 _MANY_LISTENING, _MANY_LISTENING_S = 300, 0.5

@@ -117,16 +117,16 @@ def listen(mode: str) -> socket.socket:
     listener.bind(path + ".tmp")
     listener.listen(0 if mode == "queue" else 5)
     os.chmod(path + ".tmp", 0o600)
-    os.rename(path + ".tmp", path)
-    if mode == "queue":
+    if mode == "queue":  # full before anyone can find it
         for _ in range(3):
             client = socket.socket(socket.AF_UNIX)
             client.setblocking(False)
             try:
-                client.connect(path)
+                client.connect(path + ".tmp")
             except BlockingIOError:
                 pass
             KEPT.append(client)
+    os.rename(path + ".tmp", path)
     return listener
 
 

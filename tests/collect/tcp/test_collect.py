@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import subprocess
 
 import pytest
 
@@ -373,7 +374,11 @@ def test_processes_of_several_namespaces(staged):
     """Each namespace is read once; a record tells which one it belongs to."""
     ours = "server = listen(7001)\nkept = pair(server)\nwait()\n"
     pids = tuple(staged(ours) for _ in range(2))
-    facts = Collector(Host(ProcFS()), Request((*pids, os.getpid()), WINDOW_S)).look()
+    with subprocess.Popen(["sleep", "60"]) as here:  # without a connection; what runs this test may have some
+        try:
+            facts = Collector(Host(ProcFS()), Request((*pids, here.pid), WINDOW_S)).look()
+        finally:
+            here.kill()
     assert [each.namespace for each in facts.spaces] == [os.readlink(f"/proc/{pid}/ns/net") for pid in (*pids, "self")]
     assert [each.source for each in facts.spaces] == ["sock_diag"] * 3
     assert sorted((each.owner.pid, each.space) for each in facts.connections) == sorted(

@@ -27,13 +27,14 @@ def _utc_now() -> datetime:
 
 
 class Host:
-    """A machine: its files, users and clocks. Times are in seconds; `clock_ticks`: ticks per second in the kernel's files."""
+    """A machine: its files, users and clocks. Times are in seconds; `own_cpu_s`: of our thread; `clock_ticks`: ticks per second in the kernel's files."""
 
     def __init__(self, fs: ProcFS) -> None:
         self.fs = fs
         self.now: Callable[[], datetime] = _utc_now
         self.monotonic: Callable[[], float] = time.monotonic
         self.sleep: Callable[[float], None] = time.sleep
+        self.own_cpu_s: Callable[[], float] = time.thread_time
         self.page_bytes = os.sysconf("SC_PAGE_SIZE")
         self.clock_ticks = os.sysconf("SC_CLK_TCK")
         self.machine = os.uname().machine

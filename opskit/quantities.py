@@ -57,6 +57,17 @@ def number_list(text: str, end: int) -> frozenset[int] | None:
     return frozenset(numbers)
 
 
+def number_ranges(numbers: Iterable[int]) -> str:
+    """The list as the kernel writes it: `0-3,8`; empty without numbers. The inverse of number_list()."""
+    ranges: list[list[int]] = []
+    for number in sorted(set(numbers)):
+        if ranges and number == ranges[-1][1] + 1:
+            ranges[-1][1] = number
+        else:
+            ranges.append([number, number])
+    return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in ranges)
+
+
 def hexadecimal(text: str | bytes) -> int | None:
     """Up to 32 hexadecimal digits, with 0x or without."""
     found = _HEXADECIMAL.fullmatch(text if isinstance(text, str) else text.decode("latin-1"))

@@ -6,7 +6,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from opskit.quantities import decimal, hexadecimal, integer, integers, listed, percent, signed, twelve_digits
+from opskit.quantities import (
+    decimal,
+    hexadecimal,
+    integer,
+    integers,
+    listed,
+    number_list,
+    number_ranges,
+    percent,
+    signed,
+    twelve_digits,
+)
 
 NO_NUMBERS = [
     "",
@@ -86,3 +97,17 @@ def test_a_long_list_names_the_first_and_counts_the_rest():
     assert listed(names, 5, see="-n 0") == "0, 1, 2, 3, 4, … 1,003 more (-n 0)"
     assert listed(names[:6], 5, " ") == "0 1 2 3 4 … 1 more"
     assert listed(names[:5], 5, see="-n 0") == "0, 1, 2, 3, 4"
+
+
+@pytest.mark.parametrize(
+    ("numbers", "text"), [((), ""), ((3,), "3"), ((1, 0, 2, 8, 9, 17), "0-2,8-9,17"), ((5, 5), "5")]
+)
+def test_lists_as_the_kernel_writes_them(numbers, text):
+    """CPUs in Cpus_allowed_list, smp_affinity_list."""
+    assert number_ranges(numbers) == text
+
+
+@given(st.frozensets(st.integers(min_value=0, max_value=8191), min_size=1))
+def test_a_list_of_numbers_comes_back(numbers):
+    """Every set of CPUs."""
+    assert number_list(number_ranges(numbers), 8192) == numbers

@@ -124,14 +124,15 @@ def memory_limit(fs: ProcFS, levels: tuple[Level, ...]) -> MemoryLimit:
 
 def cpu_limit(fs: ProcFS, levels: tuple[Level, ...]) -> CpuLimit:
     """The tightest CPU quota of a process's cgroup and those above it, and how often it was used up."""
-    quotas = [(cpus, level) for level in levels if (cpus := _quota(fs, level)) is not None]
+    quotas = [(cpus, level) for level in levels if (cpus := quota_cpus(fs, level)) is not None]
     if not quotas:
         return CpuLimit(levels[0].path, None)
     cpus, level = min(quotas, key=lambda quota: quota[0])
     return CpuLimit(level.path, cpus, *throttling(fs, level))
 
 
-def _quota(fs: ProcFS, level: Level) -> float | None:
+def quota_cpus(fs: ProcFS, level: Level) -> float | None:
+    """How many CPUs one cgroup may use in each period; None: no quota."""
     if level.version == 1:
         quota, period = level.number(fs, "cpu.cfs_quota_us"), level.number(fs, "cpu.cfs_period_us")
     else:

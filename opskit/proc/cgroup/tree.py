@@ -99,7 +99,7 @@ def ancestry(fs: ProcFS, pid: int | str, controller: str) -> Ancestry | None:
     return Ancestry(found, is_machine_root(fs, found[-1])) if found else None
 
 
-def visible_levels(fs: ProcFS, pid: int, controller: str) -> tuple[tuple[Level, ...], str | None]:
+def visible_levels(fs: ProcFS, pid: int | str, controller: str) -> tuple[tuple[Level, ...], str | None]:
     """The same cgroups, and why some or all of them are unknown; None: all are known. Raises nothing."""
     try:
         found = ancestry(fs, pid, controller)

@@ -22,7 +22,7 @@ _OCTAL = re.compile("|".join(map(re.escape, _ESCAPED)))
 class Mount(NamedTuple):
     """One mount. `root` is the part of the file system that is mounted; `options` joins the mount's and the super block's.
 
-    `device`: `major:minor` of the super block.
+    `device`: `major:minor` of the super block. `source`: what was mounted, `/dev/sda1` or any other word.
     """
 
     mount_id: int
@@ -31,6 +31,7 @@ class Mount(NamedTuple):
     options: tuple[str, ...]
     fs_type: str
     device: str = ""
+    source: str = ""
 
 
 def _unescape(word: str) -> str:
@@ -47,7 +48,11 @@ def parse_mountinfo(text: str) -> list[Mount]:
         if not dash or len(left) < 6 or len(right) < 2 or mount_id is None or integer(left[1]) is None:
             raise BadInput("mountinfo", "not a mount line", number, line)
         options = left[5].split(",") + (right[2].split(",") if len(right) > 2 else [])
-        mounts.append(Mount(mount_id, _unescape(left[3]), _unescape(left[4]), tuple(options), right[0], left[2]))
+        mounts.append(
+            Mount(
+                mount_id, _unescape(left[3]), _unescape(left[4]), tuple(options), right[0], left[2], _unescape(right[1])
+            )
+        )
     return mounts
 
 

@@ -14,6 +14,11 @@ from opskit.quantities import integer
 
 def parse_pressure(text: str) -> int | None:
     """The total of `some` since boot, or since the cgroup was made, in us; None: no such line. Raises BadInput."""
+    return parse_pressures(text).get("some")
+
+
+def parse_pressures(text: str) -> dict[str, int]:
+    """The totals of `some` and `full`, likewise. Raises BadInput."""
     totals: dict[str, int] = {}
     for number, line in enumerate(text.splitlines(), 1):
         name, *words = line.split() or [""]
@@ -21,4 +26,4 @@ def parse_pressure(text: str) -> int | None:
         if total_us is None:
             raise BadInput("pressure", "not `some avg10=… total=N`", number, line)
         totals[name] = total_us
-    return totals.get("some")
+    return totals

@@ -11,6 +11,7 @@ from opskit.records import NamedTuple
 
 # Flags, major faults, utime, stime, threads, start; counted from the state.
 _UNSIGNED = (6, 9, 11, 12, 17, 19)
+_NICE, _CPU, _POLICY = 16, 36, 38
 _PF_EXITING, _PF_KTHREAD = 0x00000004, 0x00200000
 
 
@@ -28,6 +29,7 @@ class ProcStat(NamedTuple):
     start_ticks: int
     major_faults: int
     session: int | None = None
+    children_minor_faults: int | None = None  # of the children that were reaped
 
     @property
     def is_kernel_thread(self) -> bool:
@@ -38,6 +40,24 @@ class ProcStat(NamedTuple):
     def is_exiting(self) -> bool:
         """Whether it is ending: its memory may be gone."""
         return bool(self.flags & _PF_EXITING)
+
+
+class Placement(NamedTuple):
+    """How a thread is scheduled. `cpu`: the one it ran on last; None: unknown. `policy`: SCHED_OTHER 0, FIFO 1, RR 2, BATCH 3, IDLE 5."""
+
+    state: str
+    nice: int
+    cpu: int | None
+    policy: int
+
+
+def parse_placement(text: str) -> Placement:
+    """The same line. Raises BadInput where it is cut short."""
+    words = text[text.rfind(")") + 1 :].split(None, _POLICY + 1)
+    numbers = [signed(words[at]) for at in (_NICE, _CPU, _POLICY)] if len(words) > _POLICY else [None]
+    if len(numbers) < 3 or numbers[0] is None or numbers[2] is None:
+        raise BadInput("stat", "cut short", found=text)
+    return Placement(words[0], numbers[0], numbers[1], numbers[2])
 
 
 def parse_stat(text: str) -> ProcStat:
@@ -53,5 +73,11 @@ def parse_stat(text: str) -> ProcStat:
     flags, major_faults, user_ticks, system_ticks, threads, start_ticks = numbers
     return ProcStat(
         pid, text[opening + 1 : closing], words[0], ppid, flags, user_ticks, system_ticks, threads, start_ticks,
-        major_faults, signed(words[3]),
+        major_faults, signed(words[3]), integer(words[8]),
     )  # fmt: skip
+
+
+def parse_block_ticks(text: str) -> int | None:
+    """Clock ticks that a thread has waited for storage and swap (field 42); it stays 0 where kernel.task_delayacct is off."""
+    words = text[text.rfind(")") + 1 :].split(None, 40)
+    return integer(words[39]) if len(words) > 39 else None

@@ -22,7 +22,14 @@ _NUMBERS: dict[str, tuple[int, int | None]] = {
     "epoll_wait": (232, None), "epoll_pwait": (281, 22), "epoll_pwait2": (441, 441),
     "select": (23, None), "pselect6": (270, 72), "wait4": (61, 260), "waitid": (247, 95), "pause": (34, None),
     "futex": (202, 98), "nanosleep": (35, 101), "clock_nanosleep": (230, 115), "rt_sigsuspend": (130, 133),
-    "rt_sigtimedwait": (128, 137),
+    "rt_sigtimedwait": (128, 137), "pread64": (17, 67), "pwrite64": (18, 68), "preadv": (295, 69), "pwritev": (296, 70),
+    "preadv2": (327, 286), "pwritev2": (328, 287), "fsync": (74, 82), "fdatasync": (75, 83), "msync": (26, 227),
+    "sync": (162, 81), "syncfs": (306, 267), "sync_file_range": (277, 84), "fallocate": (285, 47), "ftruncate": (77, 46),
+    "copy_file_range": (326, 285), "getdents64": (217, 61), "io_getevents": (208, 4), "io_pgetevents": (333, 292),
+    "io_uring_enter": (426, 426), "close": (3, 57), "flock": (73, 32), "fcntl": (72, 25), "unlink": (87, None),
+    "unlinkat": (263, 35), "rename": (82, None), "renameat": (264, 38), "renameat2": (316, 276), "stat": (4, None),
+    "lstat": (6, None), "fstat": (5, 80), "newfstatat": (262, 79), "statx": (332, 291), "statfs": (137, 43),
+    "access": (21, None), "faccessat": (269, 48), "faccessat2": (439, 439), "readlink": (89, None), "readlinkat": (267, 78),
 }  # fmt: skip
 _X86_64: dict[int | None, str] = {number: name for name, (number, _) in _NUMBERS.items()}
 _GENERIC: dict[int | None, str] = {number: name for name, (_, number) in _NUMBERS.items() if number is not None}

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from opskit.errors import BadInput
-from opskit.proc.files.pressure import parse_pressure
+from opskit.proc.files.pressure import parse_pressure, parse_pressures
 
 SOME = "some avg10=0.00 avg60=0.12 avg300=0.09 total=72873122\n"
 FULL = "full avg10=0.00 avg60=0.00 avg300=0.00 total=17\n"
@@ -33,3 +33,9 @@ def test_any_text_is_read_or_refused(text):
     """Never anything but BadInput."""
     with contextlib.suppress(BadInput):
         parse_pressure(text)
+
+
+def test_both_totals():
+    """Each line by its name; one that the kernel lacks is missing."""
+    assert parse_pressures(SOME + FULL) == {"some": 72873122, "full": 17}
+    assert parse_pressures(SOME) == {"some": 72873122}

@@ -7,7 +7,7 @@ import os
 import pytest
 
 from opskit.errors import BadInput
-from opskit.proc.files.stat import parse_stat
+from opskit.proc.files.stat import Placement, parse_placement, parse_stat
 from opskit.proc.fs import ProcFS
 
 REST = "S 1 4242 4242 0 -1 1077936384 16233 0 12 0 310 45 0 0 20 0 35 0 8675309 4096000 -7 184467 1 1"
@@ -49,3 +49,23 @@ def test_anything_else_is_refused(text, problem):
 def test_our_own():
     stat = ProcFS().load(parse_stat, "self", "stat")
     assert (stat.pid, stat.ppid) == (os.getpid(), os.getppid())
+
+
+def test_placement():
+    """The nice value, the CPU and the policy, behind a name that looks like fields; a line that is cut short raises BadInput."""
+    fields = "R " + " ".join(map(str, range(4, 19))) + " -5 " + " ".join(map(str, range(20, 39))) + " 7 0 3 0 0\n"
+    assert parse_placement(f"42 (a) R 1 ( {fields}"[:9] + f") {fields}") == Placement("R", -5, 7, 3)
+    for text in ("", "42 (a)", f"42 (a) {REST}", f"42 (a) {fields[:60]}"):
+        with pytest.raises(BadInput):
+            parse_placement(text)
+
+
+def test_placement_of_this_thread():
+    """It runs, at the niceness that Python knows."""
+    found = ProcFS().load(parse_placement, "self", "stat")
+    assert (found.state, found.nice, found.policy) == (
+        "R",
+        os.getpriority(os.PRIO_PROCESS, 0),
+        os.sched_getscheduler(0),
+    )
+    assert found.cpu in os.sched_getaffinity(0)

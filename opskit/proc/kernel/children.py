@@ -1,0 +1,177 @@
+"""Child processes that measure: forked, silent, with a socket to the parent. They end with it, whatever ends it: prctl(2), PR_SET_PDEATHSIG."""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import gc
+import json
+import os
+import select
+import signal
+import socket
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from opskit.errors import BugInChild, NotSupported, where_raised
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterable, Mapping
+
+    Send = Callable[[Mapping[str, Any]], None]
+
+_PR_SET_PDEATHSIG, _PR_SET_NAME = 1, 15
+_IGNORED = (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGTSTP)  # the terminal's, which are for the parent
+_MANY_FDS = 1 << 16  # where /proc does not list them
+_LARGEST_MESSAGE = 1 << 18
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+class Stopped(BaseException):
+    """The parent asks a child to send what it has and to end: SIGTERM."""
+
+
+class Child:
+    """A child process: what it sends, and its end."""
+
+    def __init__(self, pid: int, messages: socket.socket) -> None:
+        self.pid, self._messages = pid, messages
+        self._is_reaped = False
+
+    def fileno(self) -> int:
+        """The socket, for select(2)."""
+        return self._messages.fileno()
+
+    def receive(self) -> dict[str, Any] | None:
+        """The next message; None: none is there, or it has ended. Raises OSError and BugInChild as its work did."""
+        try:
+            data = self._messages.recv(_LARGEST_MESSAGE, socket.MSG_DONTWAIT)
+        except OSError:
+            return None
+        if not data:
+            return None
+        message: dict[str, Any] = json.loads(data)
+        if "bug" in message:
+            raise BugInChild(f"unexpected exception in a child process: {message['bug']}")
+        if "errno" in message:
+            raise OSError(message["errno"], os.strerror(message["errno"]))
+        return message
+
+    def stop(self) -> None:
+        """Ask it to send what it has."""
+        if not self._is_reaped:
+            os.kill(self.pid, signal.SIGTERM)
+
+    def end(self) -> None:
+        """Kill and reap it."""
+        if not self._is_reaped:
+            with suppress(OSError):  # where a real-time thread keeps its CPU, it could not even end there
+                os.sched_setaffinity(self.pid, os.sched_getaffinity(0))
+            os.kill(self.pid, signal.SIGKILL)  # not yet waited for: the PID is the child's
+            with suppress(ChildProcessError):
+                os.waitpid(self.pid, 0)
+            self._is_reaped = True
+            self._messages.close()
+
+
+def start_child(work: Callable[[Send], None], keep: Iterable[int] = ()) -> Child:
+    """Do the work in a child, which has only these fds open. Raises NotSupported where no process can be started.
+
+    Called in a Guard; the caller calls `end`. Ctrl-C does not reach the child; SIGTERM raises Stopped in it.
+    """
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    parent = os.getpid()
+    try:
+        pid = fork()
+    except NotSupported:
+        ours.close()
+        theirs.close()
+        raise
+    if pid == 0:
+        _run(work, theirs, parent, {theirs.fileno(), *keep})
+    theirs.close()
+    return Child(pid, ours)
+
+
+def wait_for(children: Collection[Child], timeout_s: float) -> list[Child]:
+    """The children that have sent something, or have ended, as soon as there are any; none after the timeout."""
+    poller = select.poll()  # select() ends at fd 1023
+    by_fd = {child.fileno(): child for child in children}
+    for number in by_fd:
+        poller.register(number, select.POLLIN)
+    return [by_fd[number] for number, _ in poller.poll(max(timeout_s, 0) * 1000)]
+
+
+def answer_of(child: Child, timeout_s: float) -> dict[str, Any]:
+    """What a child sends next. Raises OSError: its own, or where it ends or takes too long without a word; BugInChild."""
+    if not wait_for([child], timeout_s):
+        raise TimeoutError(errno.ETIMEDOUT, f"no answer within {timeout_s:g} s")
+    message = child.receive()
+    if message is None:
+        raise ChildProcessError(errno.ECHILD, "the process that measures has ended")
+    return message
+
+
+def pin(cpus: Collection[int]) -> None:
+    """Let this process run on these CPUs only. Raises OSError (EINVAL) where none of them is online and in its cpuset."""
+    os.sched_setaffinity(0, cpus)
+
+
+def fork() -> int:
+    """As os.fork. Raises NotSupported where no process can be started."""
+    try:
+        return os.fork()
+    except OSError as error:
+        why = f"cannot start a child process: {error.strerror}"
+        raise NotSupported(f"{why}; opskit limits shows which limit is reached") from None
+
+
+def close_from(first: int) -> None:
+    """Close the fds from this one on. Python 3.9 and kernels before 5.9 close each number, open or not."""
+    try:
+        last = max(map(int, os.listdir("/proc/self/fd")))  # a number: the kernel's names
+    except OSError:
+        last = _MANY_FDS
+    os.closerange(first, last + 1)
+
+
+def _run(work: Callable[[Send], None], messages: socket.socket, parent: int, keep: set[int]) -> NoReturn:
+    def send(message: Mapping[str, Any]) -> None:
+        with suppress(BlockingIOError, BrokenPipeError):  # a parent that is slow gets the next one
+            messages.send(json.dumps(message).encode(), socket.MSG_DONTWAIT)
+
+    try:
+        signal.signal(signal.SIGTERM, _stop)
+        for number in _IGNORED:
+            signal.signal(number, signal.SIG_IGN)
+        _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+        if os.getppid() != parent:  # it ended before that
+            os._exit(0)
+        _libc.prctl(_PR_SET_NAME, b"opskit-measure", 0, 0, 0)
+        _close_others(keep)
+        gc.disable()
+        work(send)
+    except Stopped:
+        pass
+    except OSError as error:
+        send({"errno": error.errno or errno.EIO})
+    except BaseException as error:  # noqa: BLE001  (the parent ends with it as with its own)
+        send({"bug": where_raised(error)})
+    finally:
+        os._exit(0)
+
+
+def _stop(_number: int, _frame: object) -> NoReturn:
+    raise Stopped
+
+
+def _close_others(keep: set[int]) -> None:
+    null = os.open(os.devnull, os.O_RDWR)
+    for number in {0, 1, 2} - keep:  # ours may have such a number where opskit was started without one of them
+        os.dup2(null, number)
+    last = 2
+    for number in sorted(keep):
+        os.closerange(last + 1, number)
+        last = max(last, number)
+    close_from(last + 1)

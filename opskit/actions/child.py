@@ -11,8 +11,9 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, NoReturn
 
-from opskit.errors import BugInChild, NotSupported
+from opskit.errors import BugInChild
 from opskit.interrupts import Guard, Interruptible
+from opskit.proc.kernel.children import close_from, fork
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.001, 0.05
 _UNKNOWN, _BUG = 255, 254  # no errno is that large
 _KILL_TRIES = 200  # a killed child ends within milliseconds, on a loaded machine later
-_MANY_FDS = 1 << 16  # where /proc does not list them
 
 
 def run_in_child(host: Host, work: Callable[[], None], timeout_s: float) -> int | None:
@@ -37,47 +37,31 @@ def run_in_child(host: Host, work: Callable[[], None], timeout_s: float) -> int 
             _child(work)
         try:
             with Interruptible():
-                code = _wait(host, pid, timeout_s)
+                code = wait_for(host, pid, timeout_s)
         except BaseException:
-            _abandon(pid)
+            abandon(pid)
             raise
     if code == _BUG:
         raise BugInChild(f"unexpected exception in {getattr(work, '__qualname__', 'the work')} of a child process")
     return code
 
 
-def fork() -> int:
-    """As os.fork. Raises NotSupported where no process can be started."""
-    try:
-        return os.fork()
-    except OSError as error:
-        why = f"cannot start a child process: {error.strerror}"
-        raise NotSupported(f"{why}; opskit limits shows which limit is reached") from None
-
-
-def close_from(first: int) -> None:
-    """Close the fds from this one on. Python 3.9 and kernels before 5.9 close each number, open or not."""
-    try:
-        last = max(map(int, os.listdir("/proc/self/fd")))
-    except OSError:
-        last = _MANY_FDS
-    os.closerange(first, last + 1)
-
-
-def _wait(host: Host, pid: int, timeout_s: float) -> int | None:
+def wait_for(host: Host, pid: int, timeout_s: float) -> int | None:
+    """The exit code of a child, which is killed after the timeout: then None."""
     deadline, pause = host.monotonic() + timeout_s, _FIRST_PAUSE_S
     while True:
         ended, status = os.waitpid(pid, os.WNOHANG)
         if ended:
             return os.waitstatus_to_exitcode(status) if os.WIFEXITED(status) else _UNKNOWN
         if host.monotonic() >= deadline:
-            _abandon(pid)
+            abandon(pid)
             return None
         host.sleep(pause)
         pause = min(2 * pause, _LONGEST_PAUSE_S)
 
 
-def _abandon(pid: int) -> None:
+def abandon(pid: int) -> None:
+    """Kill a child, and reap it unless it cannot be killed."""
     with suppress(ProcessLookupError, ChildProcessError):
         os.kill(pid, signal.SIGKILL)
         for _ in range(_KILL_TRIES):

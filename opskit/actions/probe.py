@@ -16,11 +16,11 @@ import signal
 import struct
 from typing import TYPE_CHECKING
 
-from opskit.actions.child import close_from
 from opskit.analysis.limits.probe import ProbeResult
 from opskit.errors import BugInChild, NotPermitted
 from opskit.interrupts import Guard, Interruptible
 from opskit.proc.files.limits import UNLIMITED
+from opskit.proc.kernel.children import close_from
 from opskit.proc.rights import how_to_be_allowed
 
 if TYPE_CHECKING:

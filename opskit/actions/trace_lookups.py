@@ -18,7 +18,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NoReturn, Optional
 
 from opskit import interrupts
-from opskit.actions.child import fork, run_in_child
+from opskit.actions.child import run_in_child
 from opskit.actions.lookups_by_instance import InstanceSource, remove_stale
 from opskit.actions.lookups_by_perf import PerfSource
 from opskit.analysis.dentry.lookups import Looker, Lookups
@@ -28,6 +28,7 @@ from opskit.proc.cgroup.tree import parse_cgroup
 from opskit.proc.files.status import parse_status
 from opskit.proc.fs import DENIED, GONE, ProcFS
 from opskit.proc.kernel import syscalls
+from opskit.proc.kernel.children import fork
 from opskit.proc.namespaces import in_initial
 from opskit.proc.process import read_process
 from opskit.proc.rights import how_to_be_allowed

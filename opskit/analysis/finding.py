@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 Severity = Literal["error", "warning", "note"]
-Kind = Literal["host", "cgroup", "process", "thread", "pipe", "file", "socket", "lock", "pool", "user"]
+Kind = Literal["host", "cgroup", "process", "thread", "pipe", "file", "socket", "lock", "pool", "user", "device"]
 _ORDER: tuple[Severity, ...] = ("error", "warning", "note")
 
 

@@ -186,7 +186,7 @@ def _throttling(row: Row) -> Iterator[Finding]:
             f"is throttled in {percent(share / 100)} of the scheduler periods by its cgroup's quota of {cpu.cpus:g} CPUs; "
             "raise the quota, or use fewer threads (-XX:ActiveProcessorCount)",
             f"cpu.stat of {cpu.path}: {cpu.throttled_periods:,} of {cpu.periods:,} periods since its creation",
-            shell.command("opskit", "jvms", row.seen.jvm.pid, "-w"), share,
+            shell.command("opskit", "cswitch", row.seen.jvm.pid), share,
             events=row.since(lambda reading: reading.cpu and reading.cpu.throttled_periods),
         )  # fmt: skip
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from opskit.errors import NotAJvm, OpskitError
+from opskit.collect.java_threads import java_threads
 from opskit.proc.fd_waits import FdWait, inner_id, waits_on
 from opskit.proc.thread_names import thread_name
 from opskit.records import NamedTuple
@@ -47,7 +47,7 @@ def waiting_threads(
     java: Mapping[int, Thread] = {}
     still: set[tuple[int, str]] = set()
     if ask and found:
-        java = _java_threads(host, pid, problems)
+        java = java_threads(host, pid, problems)
         still = {(wait.tid, wait.line) for wait in _seen(host, pid, wanted)} if java else still
     threads: dict[tuple[int, int], FdThread] = {}
     for wait in found:
@@ -73,23 +73,3 @@ def _seen(host: Host, pid: int, fds: frozenset[int]) -> list[FdWait]:
         if fds <= frozenset().union(*(wait.fds for wait in found.values())):
             break
     return list(found.values())
-
-
-def _java_threads(host: Host, pid: int, problems: list[str] | None) -> Mapping[int, Thread]:
-    """The threads of one dump by their native id; of a carrier the virtual thread that it carries."""
-    from opskit.jvm.attach.client import AttachClient
-    from opskit.jvm.dumps.dialects import DumpReader
-
-    try:
-        host.prove_own(pid)
-        text = AttachClient(host.fs, pid).thread_dump().encode("utf-8", "surrogateescape")
-        dumps = DumpReader("threads").read(text, f"the dump of {pid}")
-    except NotAJvm:
-        return {}
-    except (OpskitError, OSError) as error:
-        if problems is not None:
-            problems += [f"no thread dump of {pid}: {error}", *getattr(error, "lines", ())]
-        return {}
-    threads = max(dumps, key=lambda dump: len(dump.threads)).threads
-    # A mounted virtual thread comes after its carrier.
-    return {thread.native_id: thread for thread in threads if thread.native_id is not None}

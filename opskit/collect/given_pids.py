@@ -5,19 +5,21 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from opskit import shell
-from opskit.errors import NoSuchProcess
+from opskit.errors import NoSuchProcess, NotSupported
+from opskit.proc.files.status import parse_status
 from opskit.proc.rights import how_to_be_allowed
 from opskit.proc.visibility import hides_processes
 
 if TYPE_CHECKING:
     from opskit.host import Host
+    from opskit.proc.process import Process
 
 
 class GivenPids:
     """Processes by PID and start time."""
 
     def __init__(self, host: Host, pids: tuple[int, ...], command: str, *, shows_all: bool = True) -> None:
-        """`shows_all`: the command without a PID does. Raises NoSuchProcess, also for a zombie."""
+        """`shows_all`: the command without a PID does. Raises NoSuchProcess, also for a zombie; NotSupported for a thread."""
         self._host = host
         self._starts: dict[int, int | None] = {}
         for pid in pids:
@@ -26,6 +28,7 @@ class GivenPids:
             who = host.process(pid)
             if who.has_ended and who.start_ticks is not None:
                 raise NoSuchProcess(pid, f"it is a zombie: it has ended, and its parent {who.ppid} has not reaped it")
+            refuse_thread(host, who)
             self._starts[pid] = who.start_ticks
 
     def living(self) -> tuple[int, ...]:
@@ -37,6 +40,14 @@ class GivenPids:
         if self._starts and not alive:
             raise NoSuchProcess(next(iter(self._starts)), "it ended while it was watched")
         return alive
+
+
+def refuse_thread(host: Host, who: Process) -> None:
+    """Raise NotSupported where the id is that of a thread other than the main thread: /proc has its directory, unlisted."""
+    status = host.fs.maybe(parse_status, who.pid, "status")
+    whole = str(who.pid) if status is None else status.fields.get("Tgid", str(who.pid))
+    if whole != str(who.pid):
+        raise NotSupported(f"{who.pid} ({who.command}) is a thread of process {whole}: give {whole} instead")
 
 
 def _why_missing(host: Host, pid: int, command: str, *, shows_all: bool) -> str:

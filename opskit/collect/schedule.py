@@ -29,3 +29,12 @@ def schedule(host: Host, interval_s: float, count: int | None) -> Iterator[tuple
         number += 1
         yield number, late
         slot = max(slot + 1, int((host.monotonic() - start) // interval_s))
+
+
+def window_end_s(first_s: float, begun_s: float, window_s: float, after_s: float) -> float:
+    """When the window of a look ends that began at `begun_s`, in a watch whose first look began at `first_s`.
+
+    The look takes `after_s` more, and ends where the next one is due; of those dates the first that leaves half a window.
+    """
+    passed = int((begun_s - first_s) / window_s + 0.5)
+    return max(first_s + (passed + 1) * window_s - after_s, begun_s + window_s / 4)

@@ -92,7 +92,7 @@ def judge_load(load: Load, entity: Entity, *, is_jvm: bool = True) -> Iterator[F
     use = cpu_use(load)
     if is_jvm:
         yield from _collects(load, use, entity)
-    waits = cpu_waits(load, entity.id, is_jvm=is_jvm)
+    waits = cpu_waits(load, entity.id)
     if waits is not None and waits.is_shortage:
         yield Finding(
             "jvm-cpu-wait", "warning", entity, waits.summary,
@@ -127,7 +127,7 @@ def vm_thread_share(load: Load) -> float | None:
     return share if load.collector is None and share > _MOST_OF_CPU and load.elapsed_s >= _SHORTEST_S else None
 
 
-def cpu_waits(load: Load, pid: object, *, is_jvm: bool = True) -> Waits | None:
+def cpu_waits(load: Load, pid: object) -> Waits | None:
     """How long threads wait for a CPU, and why; None: unknown, or not worth a line."""
     if load.elapsed_s < _SHORTEST_S:
         return None
@@ -136,10 +136,10 @@ def cpu_waits(load: Load, pid: object, *, is_jvm: bool = True) -> Waits | None:
     if share is None or share < _WAIT_SHARE or waited_s / load.elapsed_s < _WAITING_THREADS:
         return None
     said = f"threads wait {percent(share)} of the time for a CPU"
+    closer = shell.command("opskit", "cswitch", pid)
     throttled = load.throttled_percent or 0.0
     if throttled >= _THROTTLED_PERCENT:
         why = f"the CPU quota of its cgroup ran out in {percent(throttled / 100)} of the periods"
-        closer = shell.command("opskit", "jvms", pid, "-w") if is_jvm else None
         return Waits(f"{said}: {why}", closer, share >= _STARVED_BY_QUOTA)
     if load.cpus is None or load.idle_share is None:
         return Waits(f"{said} (whether a CPU was free is unknown)")
@@ -148,6 +148,6 @@ def cpu_waits(load: Load, pid: object, *, is_jvm: bool = True) -> Waits | None:
         return Waits(f"{said}, in bursts: {percent(load.idle_share)} of its {cpus} is idle")
     if use.ran_s < load.cpus * load.elapsed_s * (1 - load.idle_share) / 2:
         why = f"other processes use most of its {cpus}"
-        return Waits(f"{said}: {why}", shell.command("top"), share >= _STARVED_BY_OTHERS)
+        return Waits(f"{said}: {why}", closer, share >= _STARVED_BY_OTHERS)
     why = f"{(use.ran_s + waited_s) / load.elapsed_s:.1f} of its threads want to run at a time, on {cpus}"
-    return Waits(f"{said}: {why}", shell.command("top", "-H", "-p", pid), share >= _STARVED_BY_OWN)
+    return Waits(f"{said}: {why}", closer, share >= _STARVED_BY_OWN)

@@ -106,6 +106,7 @@ def _delays(entity: Entity, whole: Interval, waited_s: float, facts: Facts) -> I
     elapsed_s, faults, memory_share = whole.elapsed_s, whole.major_faults, whole.memory_pressure_share
     severity: Severity = "warning" if (whole.totals.ttsp_share or 0.0) > TOO_MUCH_TTSP or whole.waiting else "note"
     busy = command("opskit", "jpmp", entity.name, "--on-cpu")
+    waits = command("opskit", "cswitch", entity.name)
     if whole.waiting:
         busy = command("top", "-H", "-p", entity.name)  # such a JVM gives no thread dump
         who = "a thread does not stop" if whole.late_thread is None else f"thread {whole.late_thread!r} does not stop"
@@ -121,7 +122,7 @@ def _delays(entity: Entity, whole: Interval, waited_s: float, facts: Facts) -> I
             f"the CPU quota was used up: threads were held back for {duration(whole.throttled_s)}, summed over the CPUs",
             f"cpu.stat: {whole.throttled_periods or 0} more throttled periods in {duration(elapsed_s)}",
             "raise the CPU limit, or start fewer threads (-XX:ActiveProcessorCount, -XX:ParallelGCThreads)",
-            next=busy, window_s=elapsed_s,
+            next=waits, window_s=elapsed_s,
         )  # fmt: skip
     if memory_share is not None and memory_share >= _STALLED_SHARE:
         who, own = "tasks of its cgroup", ""
@@ -152,5 +153,5 @@ def _delays(entity: Entity, whole: Interval, waited_s: float, facts: Facts) -> I
             f"more threads want to run than there are CPUs: {others:.1f} on average for {facts.cpus}",
             f"/proc/loadavg at each sample{psi}",
             "move other load away, start fewer threads, or add CPUs: a thread that does not run cannot stop either",
-            command("top"), window_s=elapsed_s,
+            waits, window_s=elapsed_s,
         )  # fmt: skip

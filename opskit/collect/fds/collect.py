@@ -61,14 +61,8 @@ class Collector:
         )  # fmt: skip
 
     def _process(self) -> Process:
-        pid, fs = self._ask.pid, self._host.fs
         self._given.living()
-        process = self._host.process(pid)
-        status = fs.maybe(parse_status, pid, "status")
-        whole = str(pid) if status is None else status.fields.get("Tgid", str(pid))
-        if whole != str(pid):
-            raise NotSupported(f"{pid} ({process.command}) is a thread of process {whole}: give {whole} instead")
-        return process
+        return self._host.process(self._ask.pid)
 
     def _table(self, process: Process) -> tuple[Parts, list[Fd]]:
         """The fd table of the process, and the directory that has it: a thread's where the main thread has exited."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from opskit.jvm.perfdata.counters import collector, gc_work, heap
 from opskit.jvm.perfdata.stop_clock import CounterReader
 from opskit.proc.cgroup.limits import read_periods, throttled_percent
-from opskit.proc.files.cpu_times import CpuTime, parse_cpu_list, parse_cpu_times
+from opskit.proc.files.cpu_times import parse_cpu_list, parse_cpu_times
 from opskit.proc.files.stat import parse_stat
 from opskit.proc.files.status import parse_status
 from opskit.proc.thread_cpu import ThreadCpu
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from opskit.jvm.perfdata.counters import Heap
     from opskit.jvm.perfdata.hsperfdata import PerfData
     from opskit.proc.cgroup.limits import Periods
+    from opskit.proc.files.cpu_times import CpuTime
     from opskit.proc.files.stat import ProcStat
     from opskit.proc.thread_cpu import ThreadTimes
 
@@ -140,13 +141,13 @@ def _since(
 ) -> list[CpuTime]:
     """What each CPU that may be used did between two readings."""
     return [
-        CpuTime(now.idle_ticks - before[number].idle_ticks, now.total_ticks - before[number].total_ticks)
+        now.since(before[number])
         for number, now in after.items()
         if number in before and (allowed is None or number in allowed)
     ]
 
 
 def _idle_share(cpus: list[CpuTime]) -> float | None:
-    """The share of the time in which the CPUs had nothing to run; a counter of idle time may run backwards."""
+    """The share of the time in which the CPUs had nothing to run."""
     total = sum(cpu.total_ticks for cpu in cpus)
-    return min(max(sum(cpu.idle_ticks for cpu in cpus) / total, 0.0), 1.0) if total > 0 else None
+    return sum(cpu.idle_ticks for cpu in cpus) / total if total else None

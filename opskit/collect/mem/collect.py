@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from opskit.collect.given_pids import refuse_thread
 from opskit.collect.mem.facts import Facts
 from opskit.collect.mem.limits import read_host_memory, read_huge_limits, read_levels, read_sharing
 from opskit.errors import BadInput, NoSuchProcess, NotSupported
@@ -63,8 +64,7 @@ class Collector:
         status = fs.maybe(parse_status, pid, "status")
         if status is None:
             raise self._ended()
-        if (whole := status.fields.get("Tgid", str(pid))) != str(pid):
-            raise NotSupported(f"{pid} ({process.command}) is a thread of process {whole}: give {whole} instead")
+        refuse_thread(host, process)
         resident = status.bytes_of("VmRSS")
         if resident is None:
             raise NotSupported(self._why_without_memory(process)) if before is None else self._ended()

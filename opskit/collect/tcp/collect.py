@@ -13,6 +13,7 @@ from opskit.collect.tcp.records import Records
 from opskit.collect.tcp.sampling import LISTENING_HZ, MOST_ACTIVE, MOST_SAMPLED, Sampler, rate_hz
 from opskit.collect.tcp.space import NetworkSpace, our_namespace
 from opskit.collect.tcp.threads import ConnectionThreads
+from opskit.collect.windows import Windows, uneven_step
 from opskit.errors import NoSuchProcess, NotPermitted, NotSupported
 from opskit.proc.namespaces import namespace
 
@@ -28,14 +29,9 @@ if TYPE_CHECKING:
 S = TypeVar("S")
 T = TypeVar("T")
 _RECENT_MS = 1000
-# What a watch keeps free behind its window: at first of the interval, then of what the last look took there, for judging too.
-_RESERVED, _REST = 0.1, 1.25
 _MOST_CANDIDATES = 400
 _CHOOSING_LOOKS = 3  # then those are kept that did the most
 _MANY_LISTENING, _MANY_LISTENING_S = 300, 0.5
-# At even gaps, looks at requests that repeat at a multiple of the gap would always see the same moment of them; a regular
-# sequence of gaps (golden ratio) is in step with other paces. So they are random: minstd, since `random` takes 5 ms to import.
-_FACTOR, _MODULUS, _UNEVEN = 48271, 2**31 - 1, 0.9
 
 
 class _Window:
@@ -61,7 +57,7 @@ class Collector:
         self._threads = ConnectionThreads(host, ask)
         self._spaces: dict[bytes | None, tuple[NetworkSpace, Dump]] = {}  # with the last dump
         self._begun_s = host.monotonic()
-        self._after_s = _RESERVED * ask.window_s  # what a look does after the window
+        self._windows = Windows(host, ask.window_s, watch=watch)
 
     def look(self) -> Facts:
         """Read one window. Raises NoSuchProcess, NotPermitted where a process's fds cannot be read, NotSupported for a copy without sockets."""
@@ -71,7 +67,7 @@ class Collector:
         named = self._namespaces(ask.pids)
         windows = _of_living(lambda name: self._begin(name, named[name], wanted(ask, scan)), named)
         if host.fs.is_live:
-            self._sample(windows, self._window_end_s(begun_s))
+            self._sample(windows, self._windows.end_s(begun_s))
         sampled_s = host.monotonic()
         if host.fs.is_live:
             windows = _of_living(self._read_end, windows)
@@ -89,7 +85,7 @@ class Collector:
             for space, _ in self._spaces.values():
                 space.close()
             self._spaces.clear()
-        self._after_s = _REST * (host.monotonic() - sampled_s)
+        self._windows.look_done(sampled_s)
         return Facts(
             ask, max(window.last.at_s for window in windows) - min(window.first.at_s for window in windows),
             connections, tuple(records.listeners), closing, tuple(ends),
@@ -156,14 +152,6 @@ class Collector:
         self._spaces[window.name] = window.space, window.last
         return window
 
-    def _window_end_s(self, begun_s: float) -> float:
-        """When the window ends. In a watch the whole look ends where the next one is due, of those dates that leave it half an interval."""
-        window_s = self._ask.window_s
-        if not self._keeps_dumps:
-            return self._host.monotonic() + window_s
-        passed = int((begun_s - self._begun_s) / window_s + 0.5)
-        return max(self._begun_s + (passed + 1) * window_s - self._after_s, begun_s + window_s / 4)
-
     def _sample(self, windows: Sequence[_Window], end_s: float) -> None:
         """Look at the connections until the window ends."""
         host = self._host
@@ -182,8 +170,8 @@ class Collector:
                 listened_s = now + (_MANY_LISTENING_S if many else 1 / LISTENING_HZ)
             step_s = 1 / rate_hz(sum(len(window.sampler.tracks) for window in windows))
             next_s = max(next_s + step_s, now + step_s / 2)  # late looks are left out
-            dice = dice * _FACTOR % _MODULUS
-            due_s = next_s + (dice / _MODULUS - 0.5) * _UNEVEN * step_s
+            gap_s, dice = uneven_step(step_s, dice)
+            due_s = next_s + gap_s - step_s
             host.sleep(max(0.0, min(due_s, end_s) - host.monotonic()))
         for window in windows:
             window.sampler.look_at_listening()

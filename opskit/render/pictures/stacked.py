@@ -5,28 +5,23 @@ The same data give the same bytes. The file has no script and loads nothing; eac
 
 from __future__ import annotations
 
-import textwrap
 from typing import TYPE_CHECKING
 
 from opskit.escape import printable
 from opskit.quantities import percent, size
 from opskit.records import NamedTuple
 from opskit.render.pictures.flamegraph import cut, markup, px
+from opskit.render.pictures.page import CHARACTER, LINE, PADDING, WIDTH, head, page, text
 from opskit.render.pictures.ticks import byte_unit, elapsed_unit, nice
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-_WIDTH, _PADDING, _AXIS = 1000, 20, 76  # px; the axis of a picture over time is on the left
-_CHARACTER, _WIDE, _BOLD = 6.9, 7.9, 11.9  # px of a 13 px font in a sentence, in a word, and of the title's
-_LINE, _BAR, _AREA = 19, 46, 340
+_AXIS = 76  # px, on the left of a picture over time
+_WIDE = 7.9  # px of a 13 px font in a word
+_BAR, _AREA = 46, 340
 _ROOM = 1.04  # above the highest amount
 _STYLE = """
-svg { background: #ffffff; }
-text { font: 13px system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, "DejaVu Sans", sans-serif; fill: #16191d; white-space: pre; }
-.title { font-size: 17px; font-weight: 650; }
-.note, .tick { fill: #4d5661; }
-.tick { font-size: 12px; }
 .grid { stroke: #dddfe2; stroke-width: 1; }
 .part { stroke: #ffffff; stroke-width: 1; }
 .light { stroke: #4d5661; stroke-width: 1; stroke-dasharray: 4 3; fill-opacity: .28; }
@@ -75,38 +70,9 @@ class Stacked(NamedTuple):
 
 def draw(picture: Stacked) -> str:
     """The SVG file."""
-    head, top = _head(picture)
+    above, top = head(picture.title, picture.notes)
     body, height = _bars(picture, top) if picture.bars else _areas(picture, top)
-    title = markup(printable(picture.title))
-    return "".join(
-        [
-            '<?xml version="1.0" encoding="UTF-8"?>\n'
-            f'<svg xmlns="http://www.w3.org/2000/svg" width="{_WIDTH}" height="{height}" viewBox="0 0 {_WIDTH} {height}" '
-            f'role="img" aria-labelledby="title">\n<title id="title">{title}</title>\n<style>{_STYLE}</style>\n'
-            '<rect width="100%" height="100%" fill="#ffffff"/>\n',
-            *head,
-            *body,
-            "</svg>\n",
-        ]
-    )
-
-
-def _text(x: float, y: float, text: str, kind: str = "", anchor: str = "start") -> str:
-    class_ = f' class="{kind}"' if kind else ""
-    anchored = f' text-anchor="{anchor}"' if anchor != "start" else ""
-    return f'<text x="{px(x)}" y="{px(y)}"{class_}{anchored}>{markup(printable(text))}</text>\n'
-
-
-def _head(picture: Stacked) -> tuple[list[str], int]:
-    """Title and notes, and where they end."""
-    room = _WIDTH - 2 * _PADDING
-    y = 30
-    lines = [_text(_PADDING, y, cut(printable(picture.title), room / _BOLD), "title")]
-    for note in picture.notes:
-        for line in textwrap.wrap(printable(note), int(room / _CHARACTER)):
-            y += _LINE
-            lines.append(_text(_PADDING, y, line, "note"))
-    return lines, y + 14
+    return page(picture.title, [*above, *body], height, _STYLE)
 
 
 def _bars(picture: Stacked, top: int) -> tuple[list[str], int]:
@@ -117,29 +83,29 @@ def _bars(picture: Stacked, top: int) -> tuple[list[str], int]:
             *(sum(each.bytes for each in bar.layers) for bar in picture.bars),
         ]
     )
-    scale = (_WIDTH - 2 * _PADDING) / (most * _ROOM)
-    parts, y = [], top + 2 * _LINE
+    scale = (WIDTH - 2 * PADDING) / (most * _ROOM)
+    parts, y = [], top + 2 * LINE
     begin = y - 6
     for bar in picture.bars:
-        parts.append(_text(_PADDING, y + 12, cut(printable(bar.name), (_WIDTH - 2 * _PADDING) / _CHARACTER)))
-        x = float(_PADDING)
+        parts.append(text(PADDING, y + 12, cut(printable(bar.name), (WIDTH - 2 * PADDING) / CHARACTER)))
+        x = float(PADDING)
         for layer in bar.layers:
-            parts += _segment(layer, x, y + _LINE, layer.bytes * scale)
+            parts += _segment(layer, x, y + LINE, layer.bytes * scale)
             x += layer.bytes * scale
-        y += _LINE + _BAR + 16
+        y += LINE + _BAR + 16
     grid = []
     factor, unit = byte_unit(most)
     for at in _steps(most * _ROOM, factor, 8):
-        x = _PADDING + at * scale
+        x = PADDING + at * scale
         grid.append(f'<path class="grid" d="M{px(x)} {begin}V{y}"/>\n')
         name = f"{at / factor:,g} {unit}"
-        grid.append(_text(x, y + 16, name, "tick", "start" if at == 0 else "middle" if x < _WIDTH - 50 else "end"))
-    limits = [line for name, amount in picture.limits for line in _upright(name, _PADDING + amount * scale, begin, y)]
+        grid.append(text(x, y + 16, name, "tick", "start" if at == 0 else "middle" if x < WIDTH - 50 else "end"))
+    limits = [line for name, amount in picture.limits for line in _upright(name, PADDING + amount * scale, begin, y)]
     legend, end = [], y + 44
     for bar in picture.bars:
         if len(picture.bars) > 1:
-            legend.append(_text(_PADDING, end, cut(printable(bar.name), (_WIDTH - 2 * _PADDING) / _CHARACTER), "note"))
-            end += _LINE
+            legend.append(text(PADDING, end, cut(printable(bar.name), (WIDTH - 2 * PADDING) / CHARACTER), "note"))
+            end += LINE
         lines, end = _legend(bar.layers, end)
         legend += lines
         end += 8
@@ -158,17 +124,17 @@ def _segment(layer: Layer, x: float, y: float, width: float) -> Iterator[str]:
     # Dark colours are not told apart from text on them: a label has a light halo.
     halo = ' style="paint-order: stroke; stroke: #ffffff; stroke-width: 3px; stroke-linejoin: round"'
     if fits:
-        for down, text in ((19, layer.name), (37, size(layer.bytes))):
-            yield f'<text x="{px(x + 5)}" y="{px(y + down)}"{halo}>{markup(printable(text))}</text>'
+        for down, label in ((19, layer.name), (37, size(layer.bytes))):
+            yield f'<text x="{px(x + 5)}" y="{px(y + down)}"{halo}>{markup(printable(label))}</text>'
     yield "</g>\n"
 
 
 def _upright(name: str, x: float, top: float, bottom: float) -> Iterator[str]:
     """A limit of bars."""
     yield f'<path class="limit" d="M{px(x)} {px(top - 4)}V{px(bottom)}"/>\n'
-    room = len(name) * _CHARACTER
-    anchor, at = ("end", x) if x - room > _PADDING else ("start", x)
-    yield _text(at, top - 9, name, "limit-name", anchor)
+    room = len(name) * CHARACTER
+    anchor, at = ("end", x) if x - room > PADDING else ("start", x)
+    yield text(at, top - 9, name, "limit-name", anchor)
 
 
 def _areas(picture: Stacked, top: int) -> tuple[list[str], int]:
@@ -177,7 +143,7 @@ def _areas(picture: Stacked, top: int) -> tuple[list[str], int]:
     most = max([1, *heights, *known, *(amount for _, amount in picture.limits)]) * _ROOM
     first, last = picture.times_s[0], picture.times_s[-1]
     span = (last - first) or 1.0
-    left, right, top = _AXIS, _WIDTH - _PADDING, top + 16
+    left, right, top = _AXIS, WIDTH - PADDING, top + 16
     bottom = top + _AREA
     xs = [left + (at - first) / span * (right - left) for at in picture.times_s]
 
@@ -187,12 +153,12 @@ def _areas(picture: Stacked, top: int) -> tuple[list[str], int]:
     parts, factor, unit = [], *byte_unit(most)
     for at in _steps(most, factor, 6):
         parts.append(f'<path class="grid" d="M{left} {px(y(at))}H{right}"/>\n')
-        parts.append(_text(left - 8, y(at) + 4, f"{at / factor:,g} {unit}", "tick", "end"))
+        parts.append(text(left - 8, y(at) + 4, f"{at / factor:,g} {unit}", "tick", "end"))
     seconds, name = elapsed_unit(span)
     for at in _steps(span, seconds, 8):
         x = left + at / span * (right - left)
-        parts.append(_text(x, bottom + 18, f"{at / seconds:g}", "tick", "middle" if x < right - 20 else "end"))
-    parts.append(_text((left + right) / 2, bottom + 36, f"{name} since the first sample", "tick", "middle"))
+        parts.append(text(x, bottom + 18, f"{at / seconds:g}", "tick", "middle" if x < right - 20 else "end"))
+    parts.append(text((left + right) / 2, bottom + 36, f"{name} since the first sample", "tick", "middle"))
     below = [0] * len(xs)
     for area in picture.areas:
         above = [low + amount for low, amount in zip(below, area.amounts)]
@@ -206,14 +172,14 @@ def _areas(picture: Stacked, top: int) -> tuple[list[str], int]:
     parts += [_line(xs, [None if each is None else y(each) for each in amounts]) for _, amounts in picture.lines]
     for name, amount in picture.limits:
         parts.append(f'<path class="limit" d="M{left} {px(y(amount))}H{right}"/>\n')
-        parts.append(_text(right, y(amount) - 6, name, "limit-name", "end"))
+        parts.append(text(right, y(amount) - 6, name, "limit-name", "end"))
     legend, end = _legend(
         [Layer(area.name, area.color, area.amounts[-1], _change(area)) for area in reversed(picture.areas)], bottom + 62
     )
     for name, _ in picture.lines:
-        legend.append(f'<path class="line" d="M{_PADDING} {end - 5}h26"/>\n')
-        legend.append(_text(_PADDING + 36, end, name))
-        end += _LINE
+        legend.append(f'<path class="line" d="M{PADDING} {end - 5}h26"/>\n')
+        legend.append(text(PADDING + 36, end, name))
+        end += LINE
     return [*parts, *legend], end + 4
 
 
@@ -238,18 +204,18 @@ def _steps(most: float, factor: int, number: int) -> list[float]:
 def _legend(layers: Sequence[Layer], top: int) -> tuple[list[str], int]:
     """A line for each layer: colour, name, bytes, share of those that are there, note."""
     total = sum(layer.bytes for layer in layers if not layer.light)
-    name_px = (max([len(printable(layer.name)) for layer in layers], default=0) + 2) * _CHARACTER
+    name_px = (max([len(printable(layer.name)) for layer in layers], default=0) + 2) * CHARACTER
     lines, y = [], top
     for layer in layers:
         kind = "light" if layer.light else "part"
-        lines.append(f'<rect class="{kind}" x="{_PADDING}" y="{y - 12}" width="26" height="14" fill="{layer.color}"/>')
-        x = _PADDING + 36 + name_px
-        lines.append(_text(_PADDING + 36, y, layer.name))
-        lines.append(_text(x + 78, y, size(layer.bytes), "", "end"))
+        lines.append(f'<rect class="{kind}" x="{PADDING}" y="{y - 12}" width="26" height="14" fill="{layer.color}"/>')
+        x = PADDING + 36 + name_px
+        lines.append(text(PADDING + 36, y, layer.name))
+        lines.append(text(x + 78, y, size(layer.bytes), "", "end"))
         lines.append(
-            _text(x + 172, y, "" if layer.light else percent(layer.bytes / total if total else None), "", "end")
+            text(x + 172, y, "" if layer.light else percent(layer.bytes / total if total else None), "", "end")
         )
-        room = (_WIDTH - _PADDING - x - 192) / _CHARACTER
-        lines.append(_text(x + 192, y, cut(printable(layer.note), room), "note"))
-        y += _LINE
+        room = (WIDTH - PADDING - x - 192) / CHARACTER
+        lines.append(text(x + 192, y, cut(printable(layer.note), room), "note"))
+        y += LINE
     return lines, y

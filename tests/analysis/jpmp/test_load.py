@@ -87,17 +87,17 @@ def test_a_machine_on_which_others_use_the_cpus(waited_ms, found):
     """Healthy servers there wait up to 72 % of the time."""
     live = run(load({4: 2800}, {4: waited_ms}, idle_share=0.05))
     assert codes(live) == ["jvm-cpu-wait"] * found
-    assert cpu_waits(live.load, live.pid)[:2] == (cpu_waits(live.load, live.pid).summary, "top")
+    assert cpu_waits(live.load, live.pid)[:2] == (cpu_waits(live.load, live.pid).summary, "opskit cswitch 7")
     assert "other processes use most of its 2 CPUs" in cpu_waits(live.load, live.pid).summary
 
 
 def test_a_process_without_a_jvm():
-    """`opskit jvms` has nothing to say about it, and no thread of it is a garbage collector."""
+    """No thread of it is a garbage collector; the closer look is the same."""
     measured = load({2: 8000}, {2: 8000}, throttled_percent=60.0)
     for is_jvm, expected in ((True, {"jvm-gc-cpu", "jvm-cpu-wait"}), (False, {"jvm-cpu-wait"})):
         found = judge(Facts(cpu=profile({}, {}), load=measured, is_jvm=is_jvm), Weighing(by="cpu_ms")).findings
         assert {finding.code for finding in found} == expected
-        assert [finding.next for finding in found][-1] == ("opskit jvms 4711 -w" if is_jvm else None)
+        assert [finding.next for finding in found][-1] == "opskit cswitch 4711"
 
 
 def test_unknown_is_not_zero():

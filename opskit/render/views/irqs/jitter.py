@@ -1,0 +1,124 @@
+"""How the hiccup meter's answer is shown: a row of percentiles for each CPU, the longest stalls with their time, what it cannot see."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from functools import partial
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any
+
+from opskit.analysis.irqs.jitter import PERCENTS
+from opskit.quantities import duration, percent
+from opskit.render.fields import COUNT, FLAG, ID, NUMBER, SECONDS, SHARE, TEXT, Field, record, records, sheet
+from opskit.render.report import Block, Metrics, Report
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from opskit.analysis.irqs.jitter import Moment, Result, Row
+    from opskit.render.report import About
+
+_TOP_STALLS = 5
+_WORTH_S = 0.001  # a stall that is listed without -v
+
+
+def _or_dash(seconds: float | None) -> str:
+    return "-" if seconds is None else duration(seconds)
+
+
+def _rounded(read: Callable[[Any], float | None]) -> Callable[[Any], float | None]:
+    """Nanoseconds."""
+
+    def value(row: Any) -> float | None:
+        found = read(row)
+        return None if found is None else round(found, 9)
+
+    return value
+
+
+def _percentile(place: int) -> Field[Row]:
+    name = f"p{PERCENTS[place]:g}"
+    return Field(
+        f"{name.replace('.', '_')}_s", SECONDS, name, _rounded(lambda row: row.percentiles_s[place]), show=_or_dash,
+        rank={3: 4, 4: 6}.get(place, 0), help=f"{PERCENTS[place]:g} % are not later",
+    )  # fmt: skip
+
+
+ROW: Sequence[Field[Row]] = (
+    Field("cpu", ID, "CPU", attrgetter("meter.cpu")),
+    Field("samples", COUNT, "samples", rank=5, help="wake-ups; spin: gaps of 5 us or more"),
+    Field("least_s", SECONDS, "least", _rounded(attrgetter("least_s")), show=_or_dash, rank=7),
+    *map(_percentile, range(len(PERCENTS))),
+    Field("most_s", SECONDS, "longest", _rounded(attrgetter("most_s")), show=_or_dash),
+    Field("stalls", COUNT, "stalls", attrgetter("meter.stall_count"), rank=3, help="of 300 us or more; spin: of 5 us"),
+    Field("lost", SHARE, "lost", lambda row: None if row.lost is None else round(row.lost, 5), show=lambda it: "-" if it is None else percent(it), rank=2, help="spin: share of the time that was lost in gaps"),
+    Field("measuring", SHARE, "measuring", lambda row: round(row.cpu, 4), rank=8, help="share of the CPU that measuring took"),
+    Field("elapsed_s", NUMBER, value=lambda row: round(row.meter.elapsed_s, 3)),
+)  # fmt: skip
+
+
+def _stall_fields(result: Result) -> Sequence[Field[Moment]]:
+    """With the time of day at which a stall ended."""
+
+    def at(row: Moment) -> str:
+        ended = result.facts.began + timedelta(seconds=row.stall.at_s)
+        return f"{ended:%H:%M:%S.%f}"[:-3]
+
+    return (
+        Field("lasted", SECONDS, "stall", attrgetter("stall.lasted_s"), show=duration),
+        Field("cpu", ID, "CPU"),
+        Field("at", TEXT, "ended at (UTC)", at),
+        Field("after", SECONDS, "after", attrgetter("stall.at_s"), show=duration),
+    )
+
+
+STALL: Sequence[Field[Moment]] = (
+    Field("cpu", ID),
+    Field("lasted_s", NUMBER, value=_rounded(attrgetter("stall.lasted_s"))),
+    Field("at_s", NUMBER, value=lambda it: round(it.stall.at_s, 6), help="its end, since the begin"),
+)
+FAILED: Sequence[Field[tuple[int, str]]] = (
+    Field("cpu", ID, value=lambda it: it[0]),
+    Field("why", value=lambda it: it[1]),
+)
+JITTER: Sequence[Field[Result]] = (
+    Field("began_utc", TEXT, value=lambda it: f"{it.facts.began:%Y-%m-%dT%H:%M:%S.%f}Z"),
+    Field("window_s", NUMBER, value=attrgetter("facts.ask.window_s"), help="that was asked for"),
+    Field("spin", FLAG, value=attrgetter("facts.ask.spin")),
+    Field("interrupted", FLAG, value=attrgetter("facts.interrupted"), help="ended early: see each CPU's elapsed_s"),
+    Field("cpus", records(ROW), value=lambda it: [*it.rows]),
+    Field("stalls", records(STALL), value=lambda it: [*it.stalls], help="the longest ones first, of each CPU at most 100"),
+    Field("failed", records(FAILED), value=lambda it: [*it.facts.failed], help="CPUs that could not be measured"),
+    Field("unseen", TEXT, help="what this meter cannot see"),
+)  # fmt: skip
+FIELD: Field[Any] = Field("jitter", record(JITTER), help="of --jitter")
+
+
+def report(about: About, result: Result, *, text: bool, verbose: bool, top: int | None) -> Report:
+    """The CPUs, then the longest stalls."""
+    return Report(
+        about,
+        [*_blocks(result, text=text, verbose=verbose, top=top)],
+        verdict=result.verdict,
+        footer=[result.unseen, *(f"CPU {cpu} could not be measured: {why}" for cpu, why in result.facts.failed)],
+        metrics=partial(_metrics, result),
+        sheet=lambda: sheet(ROW, result.rows),
+        exit_code=130 if result.facts.interrupted else None,
+    )
+
+
+def _blocks(result: Result, *, text: bool, verbose: bool, top: int | None) -> Iterator[Block[Any]]:
+    columns = ROW if result.facts.ask.spin else [field for field in ROW if field.name != "lost"]
+    rows: Sequence[Row] = result.rows
+    if not text:
+        rows = sorted(rows, key=lambda row: -(row.most_s or 0.0))
+    limit = None if text or verbose else top or None
+    yield Block(columns, rows[:limit], len(rows), one_line=True)
+    stalls = [each for each in result.stalls if verbose or each.stall.lasted_s >= _WORTH_S]
+    if stalls and not (text and not verbose):
+        shown = stalls if verbose or top == 0 else stalls[:_TOP_STALLS]
+        yield Block(_stall_fields(result), shown, len(stalls), "longest stalls", one_line=True, details=True)
+
+
+def _metrics(result: Result) -> Iterator[Metrics]:
+    yield Metrics("opskit_irqs_jitter", ROW, result.rows)

@@ -5,7 +5,8 @@ import java.util.List;
  * Threads that use the CPU: java CpuLoad MODE=N...
  *
  * spin=N: N threads that never wait. full=N: a heap of which N percent are reachable, and a thread that allocates: collections
- * have little to free. busy=N: N threads of a healthy server, which allocate, compute and wait for a moment. Ends with its input.
+ * have little to free. busy=N: N threads of a healthy server, which allocate, compute and wait for a moment. turns=N: N pairs of
+ * threads that take turns by wait and notify. Ends with its input.
  */
 public final class CpuLoad {
     static final List<byte[][]> KEPT = new ArrayList<>();
@@ -19,6 +20,7 @@ public final class CpuLoad {
                 case "spin": start("spin", number, CpuLoad::spin); break;
                 case "full": fill(number); start("allocate", 1, CpuLoad::replace); break;
                 case "busy": fill(20); start("request", number, CpuLoad::serve); break;
+                case "turns": for (int i = 0; i < number; i++) takeTurns(); break;
                 default: throw new IllegalArgumentException(argument);
             }
         }
@@ -35,6 +37,28 @@ public final class CpuLoad {
             Thread thread = new Thread(body, name + "-" + i);
             thread.setDaemon(true);
             thread.start();
+        }
+    }
+
+    static void takeTurns() {
+        boolean[] first = {true};
+        start("turn-a", 1, () -> take(first, true));
+        start("turn-b", 1, () -> take(first, false));
+    }
+
+    static void take(boolean[] first, boolean mine) {
+        synchronized (first) {
+            while (true) {
+                while (first[0] != mine) {
+                    try {
+                        first.wait();
+                    } catch (InterruptedException end) {
+                        return;
+                    }
+                }
+                first[0] = !mine;
+                first.notify();
+            }
         }
     }
 

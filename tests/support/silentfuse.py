@@ -1,4 +1,4 @@
-"""A FUSE file system with one file, whose server stops to answer: what a dead NFS server does to who asks about a file."""
+"""A FUSE file system with two files, whose server stops to answer: what a dead NFS server does to who asks about a file."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ import threading
 
 _IN, _OUT = struct.Struct("=IIQQIIII"), struct.Struct("=IiQ")
 _ATTRIBUTES = struct.Struct("=6Q10I")
-_LOOKUP, _FORGET, _GETATTR, _UNLINK, _STATFS, _INIT, _CREATE = 1, 2, 3, 10, 17, 26, 35
+_LOOKUP, _FORGET, _GETATTR, _UNLINK, _OPEN, _READ, _WRITE, _STATFS, _INIT, _CREATE = 1, 2, 3, 10, 14, 15, 16, 17, 26, 35
 _ENOENT, _ENOSYS = 2, 38
-_ROOT, _FILE = 1, 2
+_ROOT, _FILE, _DATA = 1, 2, 3
+_DATA_BYTES = 1 << 30  # of the file `data`, which can be read and written
 
 
 class SilentFuse:
@@ -45,14 +46,22 @@ class SilentFuse:
             _, operation, unique, node, *_ = _IN.unpack_from(message)
             if operation == _FORGET:
                 continue
-            error, body = self._answer(operation, node)
+            error, body = self._answer(operation, node, message)
             os.write(self._device, _OUT.pack(_OUT.size + len(body), -error, unique) + body)
 
-    def _answer(self, operation: int, node: int) -> tuple[int, bytes]:
+    def _answer(self, operation: int, node: int, message: bytes) -> tuple[int, bytes]:
         if operation == _INIT:
             return 0, struct.pack("=IIIIHHIIHHI7I", 7, 31, 0, 0, 0, 0, 4096, 1, 0, 0, 0, *[0] * 7)
         if operation == _LOOKUP:
-            return _ENOENT, b""
+            if message[_IN.size :] != b"data\0":
+                return _ENOENT, b""
+            return 0, struct.pack("=QQQQII", _DATA, 0, 3600, 3600, 0, 0) + _attributes(_DATA)
+        if operation == _OPEN:
+            return 0, bytes(16)
+        if operation == _READ:
+            return 0, bytes(struct.unpack_from("=QQI", message, _IN.size)[2])
+        if operation == _WRITE:
+            return 0, struct.pack("=II", struct.unpack_from("=QQI", message, _IN.size)[2], 0)
         if operation == _GETATTR:
             return 0, struct.pack("=QII", 0, 0, 0) + _attributes(node)
         if operation == _CREATE:
@@ -65,4 +74,5 @@ class SilentFuse:
 
 def _attributes(node: int) -> bytes:
     mode = stat.S_IFDIR | 0o755 if node == _ROOT else stat.S_IFREG | 0o600
-    return _ATTRIBUTES.pack(node, 0, 0, 0, 0, 0, 0, 0, 0, mode, 1, 0, 0, 0, 4096, 0)
+    size = _DATA_BYTES if node == _DATA else 0
+    return _ATTRIBUTES.pack(node, size, 0, 0, 0, 0, 0, 0, 0, mode, 1, 0, 0, 0, 4096, 0)

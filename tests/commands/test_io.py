@@ -1,0 +1,84 @@
+"""`opskit io`: the machine from hand-made facts in every format, and real processes."""
+
+from __future__ import annotations
+
+import json
+import os
+
+import iofacts
+import pytest
+
+from opskit.analysis.io.host import judge_host
+from opskit.render.formats import csv, markdown, prometheus, table, text
+from opskit.render.formats import json as as_json
+from opskit.render.report import About
+from opskit.render.views.io import report as view
+from opskit.render.views.io.document import complete
+
+ABOUT = About("HOST", "T", "V", "opskit io")
+READER = "import os, sys\nfd = os.open(sys.argv[1], 0)\nprint(fd, flush=True)\nwhile True:\n    os.read(fd, 1) or os.lseek(fd, 0, 0)\n"
+SHELL = "import os, sys, time\nprint('ready', flush=True)\nwhile True:\n    os.system('head -c 2000000 /dev/zero > /dev/null')\n"
+
+
+def report(text_form=False, facts=iofacts.BUSY):
+    """The machine's report with its JSON object and metrics."""
+    result = judge_host(facts)
+    return complete(view.report(ABOUT, result, view.Shown(text=text_form)), result)
+
+
+@pytest.mark.parametrize("form", ["table", "text", "markdown", "json", "csv", "prom"])
+def test_the_machine_in_every_format(golden, form):
+    """Processes, devices, findings, what could not be read."""
+    render = {"table": lambda it: table.render(it, 100, 40), "text": text.render, "markdown": markdown.render,
+              "json": as_json.render, "csv": csv.render, "prom": prometheus.render}[form]  # fmt: skip
+    golden(f"io-host.{form}", render(report(form == "text")))
+
+
+def test_the_first_screen():
+    """On 80 x 24 the findings, the verdict and the first rows are visible."""
+    shown = table.render(report(), 80, 24, screen=True).splitlines()
+    assert len(shown) < 24
+    assert any("4500" in line for line in shown)
+    assert any("4242" in line for line in shown)
+
+
+def test_a_reader_of_single_bytes(inprocess, spawn, tmp_path):
+    """The machine names it, and what to type; the process's own look proves the file."""
+    lines = tmp_path / "lines.txt"
+    lines.write_bytes(b"x" * (32 << 20))
+    reader = spawn(READER, lines)
+    machine = json.loads(inprocess("io", "-i", "0.5", "-f", "json").out)
+    row = next(each for each in machine["processes"] if each["pid"] == reader.pid)
+    assert 0.9 < row["bytes_per_read"] < 1.1
+    own = json.loads(inprocess("io", reader.pid, "-i", "0.5", "-f", "json").out)
+    assert own["threads"][0]["path"] == str(lines)
+    assert [finding["code"] for finding in own["findings"]] == ["io-tiny-reads"]
+
+
+def test_children_that_ended_are_no_reads_of_their_parent(inprocess, spawn):
+    """The kernel adds them to the parent; they are shown apart."""
+    shell = spawn(SHELL)
+    found = json.loads(inprocess("io", "-i", "0.7", "-f", "json").out)
+    row = next(each for each in found["processes"] if each["pid"] == shell.pid)
+    assert row["read_bytes_per_s"] < 1000 < row["children"][0]["read_bytes_per_s"]
+
+
+def test_opskit_is_not_in_its_own_answer(inprocess):
+    """What it reads itself is no answer."""
+    found = json.loads(inprocess("io", "-i", "0.1", "-f", "json").out)
+    assert os.getpid() not in [each["pid"] for each in found["processes"]]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--ask",), "--ask goes with a process"),
+        (("1", "-u", "root"), "goes without a process"),
+        (("-c", "2"), "-w"),
+        (("0",), "not a PID"),
+    ],
+)
+def test_words_that_do_not_fit(inprocess, words, message):
+    """Exit code 2, with what to type."""
+    done = inprocess("io", *words)
+    assert (done.code, message in done.err) == (2, True), done.err

@@ -41,8 +41,20 @@ ANYWHERE = (
         "jvm/unwind/test_recorded_samples.",
         "collect/test_targets.",
         "collect/tcp/",
+        "collect/clock/",
+        "collect/cswitch/test_bench.",
+        "collect/irqs/",
+        "collect/io/test_counters.",
+        "collect/io/test_looks.",
+        "collect/io/test_positions.",
     ),
-    *("actions/test_child.", "actions/test_leftovers.", "actions/test_outfile", "commands/shared/"),
+    *(
+        "actions/test_child.",
+        "actions/test_leftovers.",
+        "actions/test_outfile",
+        "actions/test_time_daemons",
+        "commands/shared/",
+    ),
     *(f"commands/test_{name}" for name in ("copies.", "jmap_diff", "jpmp", "limits", "safepoints", "sampling.")),
     "test_",
 )
@@ -55,18 +67,24 @@ GROUPS = {
     "network": ("commands/test_tcp_staged", "commands/test_tcp_healthy"),
     # Network namespaces whose tests of one file run side by side, in one worker.
     "namespaces": ("commands/test_tcp_host_staged", "commands/test_tcp_stuck"),
+    # A staged daemon would be the time daemon of every other look at the clock.
+    "clock": ("commands/test_clock",),
     # Dropped caches, negative dentries, tracing instances and perf's sysctls belong to the whole machine.
     "kernel": (
         "collect/test_cpu_profile",
         "commands/test_dentry",
+        "commands/test_irqs",
         "collect/test_dentry",
         "actions/test_drop",
         "actions/test_peek",
         "actions/test_trace_lookups",
+        "collect/io/test_staged",
+        "collect/cswitch/test_staged",
+        "commands/test_cswitch",
     ),
 }
 BY_PID = (  # they look at no JVM but their own, and start none whose load or leftovers others could see
-    *("commands/test_jmap_diff", "commands/test_limits_real", "commands/test_jpmp_live"),
+    *("commands/test_jmap_diff", "commands/test_limits_real", "commands/test_jpmp_live", "collect/io/test_process"),
     *(
         "jvm/attach/test_client.",
         "jvm/attach/test_deadline.",

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import tempfile
 
+import cswitchfacts
 import fdfacts
 import fuzz
+import irqresults
 import pytest
 from fuzztargets import ACTUATOR, AGENT, HOTSPOT, JAVACORE, JSON_DUMP, LOGS
 
@@ -23,9 +25,16 @@ from opskit.jvm.dumps.dump_to_file import JsonParser
 from opskit.jvm.dumps.histogram_reader import parse_histograms
 from opskit.jvm.launch import HIDDEN, without_secrets
 from opskit.jvm.logs.safepoints.log import SafepointLog
+from opskit.render.formats import json as as_json
+from opskit.render.formats import table as as_table
 from opskit.render.formats import text as as_text
 from opskit.render.report import About
+from opskit.render.views.cswitch import report as cswitch
+from opskit.render.views.cswitch.document import Answer
+from opskit.render.views.cswitch.document import complete as complete_cswitch
 from opskit.render.views.fds import process
+from opskit.render.views.irqs import report as irqs
+from opskit.render.views.irqs.document import complete
 
 MB = 1_000_000
 HEAD = b"num   #instances  #bytes  class name\n"
@@ -197,6 +206,29 @@ def test_descriptors_of_very_many_places():
         result = judge(looks[-1], looks)
         report = process.report(about, result, process.Shown(text=True, watching=True))
         assert len(as_text.render(report).splitlines()) > 10_000
+
+
+def test_very_many_threads_that_wait():
+    """5,000 threads of one process are shown within 2 s of CPU, with all their values."""
+    threads = tuple(cswitchfacts.burner(number, 0.5) for number in range(5_000))
+    with fuzz.guarded():
+        result = cswitchfacts.judged(cswitchfacts.facts(threads=threads, all_threads=5_000))
+        about, shown = About("HOST", "T", "V", "opskit cswitch"), cswitch.Shown(text=True)
+        report = complete_cswitch(cswitch.report(about, result, shown), Answer(result))
+        assert len(as_text.render(report).splitlines()) > 5_000
+        assert as_json.render(report).count('"tid"') == 5_000
+
+
+def test_interrupts_of_very_many_cpus():
+    """4,096 CPUs and as many interrupts, watched for 100 looks, are shown within 2 s of CPU in each format."""
+    result = irqresults.large(4096)
+    looks = irqresults.moments(result, 100)
+    about, shown = About("HOST", "T", "V", "opskit irqs"), irqs.Shown(strip=True, watching=True)
+    for render in (lambda made: as_table.render(made, 80, 24, screen=True), as_json.render):
+        with fuzz.guarded():
+            assert "77" in render(complete(irqs.report(about, result, shown, looks), result, looks[-3:]))
+    with fuzz.guarded():
+        assert len(irqs.report(about, result, shown, looks).draw("svg")) < 20_000_000
 
 
 def test_secrets_stay_hidden_however_many():

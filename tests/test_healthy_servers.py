@@ -12,18 +12,24 @@ import pytest
 import servers
 
 CROWDED = {"runnable-above-cpus", "cpu-starved"}  # findings about the machine that the test runs on
-BY_OTHERS = {("memory-pressure", "note"), ("tcp-drops-counted", "note")}  # what other tests did to the machine
+BY_OTHERS = {
+    ("clock-unsynchronised", "note"),
+    ("memory-pressure", "note"),
+    ("tcp-drops-counted", "note"),
+}  # what other tests did to the machine
 LOOKS = (
-    ("jmap-diff", "PID", "-c", "3", "-i", "1", "--yes"),  # on a crowded machine the pause is expected to be long
-    ("jmap-diff", "PID", "--live", "-c", "3", "-i", "1", "--yes"),
+    ("jmap-diff", "PID", "-c", "3", "-i", "0.6", "--yes"),  # on a crowded machine the pause is expected to be long
+    ("jmap-diff", "PID", "--live", "-c", "3", "-i", "0.6", "--yes"),
     ("jpmp", "PID", "5", "0.3"),
     ("jpmp", "PID", "5", "0.3", "--locks"),
     ("hsperf-check", "PID"),
-    ("safepoints", "PID", "-c", "3", "-i", "1"),
+    ("safepoints", "PID", "-c", "3", "-i", "0.6"),
     ("jvms", "PID"),
+    ("clock", "PID"),
     ("mem", "PID"),
     ("mem", "PID", "-w", "-c", "7", "-i", "0.4"),
     ("tcp", "PID", "-w", "-c", "3", "-i", "0.7"),
+    ("cswitch", "PID", "-w", "-c", "3", "-i", "0.7"),
     ("fds", "PID", "-w", "-c", "7", "-i", "0.4"),
     ("fds", "PID", "--deleted"),
 )

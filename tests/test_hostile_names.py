@@ -11,8 +11,10 @@ import re
 import shutil
 import signal
 import subprocess
+import sys
 from pathlib import Path
 
+import irqresults
 import pytest
 from dentrytrees import TODAY
 from hypothesis import given, settings
@@ -24,8 +26,10 @@ from terminal import on_terminal
 from trees import Link
 
 from opskit.analysis.dentry.usage import CgroupShare
+from opskit.analysis.irqs.judge import judge as judge_irqs
 from opskit.analysis.limits import fix as limit_fix
 from opskit.analysis.limits.limit import Limit
+from opskit.collect.irqs.facts import Space
 from opskit.proc import user_files
 from opskit.proc.cgroup.slab import CgroupSlab
 from opskit.proc.cgroup.tree import parse_cgroup
@@ -444,6 +448,33 @@ def test_descriptors_of_any_name(inprocess, spawn, tmp_path, name):
     assert re.search(rf"truncate -s 0 /proc/{holder.pid}/fd/{holder.line}\b", done.out + done.err), done
 
 
+MOVES = """
+import ctypes, os, sys, threading, time
+def move():
+    ctypes.CDLL(None).prctl(15, os.fsencode(sys.argv[1]), 0, 0, 0)
+    while True: time.sleep(0.005)
+threading.Thread(target=move, daemon=True).start()
+print(1, flush=True)
+sys.stdin.read()
+"""
+
+
+@pytest.mark.parametrize("name", PROCESS_NAMES)
+def test_threads_of_any_name(inprocess, spawn, name):
+    """The names of threads that run: escaped in every format, the kernel's 15 bytes in JSON; commands name PIDs and CPUs."""
+    mover = spawn(MOVES, name, stdin=subprocess.PIPE)
+    for form in ("text", "table", "markdown", "csv", "prometheus"):
+        done = inprocess("cswitch", mover.pid, "-v", "-i", "0.1", "-f", form)
+        assert done.code in (0, 1), done.err
+        assert safe_to_show(done.out + done.err), form
+    document = json.loads(inprocess("cswitch", mover.pid, "-i", "0.3", "-f", "json").out)
+    shown = os.fsencode(name)[:15].decode("utf-8", "surrogateescape")
+    assert shown in [thread["kernel_name"] for thread in document["threads"]]
+    for line in filter(None, (document["next"], *(each["next"] for each in document["findings"]))):
+        check_syntax(line)
+        assert "pwn" not in argv_of(line)
+
+
 def test_shared_memory_of_any_name(inprocess):
     """The command that removes a file of /dev/shm that nobody holds names exactly that file."""
     places = [f"/dev/shm/opskit-test-{os.getpid()}-{name}" for name in FILE_NAMES]
@@ -492,3 +523,74 @@ def test_off_a_terminal_no_row_of_a_table_is_broken():
     block = Block(LIMIT, [row], 1)
     shown = table.render(Report(About("host", "now", "1", "opskit"), blocks=[block]))
     assert sum(row.fix in line for line in shown.splitlines()) == 1
+
+
+# Of at most 15 bytes, without blanks, slashes and colons.
+INTERFACE_NAMES = ["';id>pwn;'", "$(id>pwn)", "`id`", "\x1b[31mred", "[red]x|<b>", "-rf", "\udcff\udcfe"]
+RENAMES = """
+import json, os, socket, subprocess, sys, threading
+import inprocess
+def send():
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as here:
+        while not ended.wait(0.002):
+            here.sendto(b"x", ("127.0.0.1", 9))
+subprocess.run(["mount", "-t", "sysfs", "sysfs", "/sys"], check=True)
+now = "lo"
+for name in sys.argv[1:]:
+    for change in (["down"], ["name", name], ["up"]):
+        subprocess.run(["ip", "link", "set", "dev", now, *change], check=True)
+        now = name if change[0] == "name" else now
+    ended = threading.Event()
+    sender = threading.Thread(target=send)
+    sender.start()
+    for form in ("table", "prometheus", "json"):
+        done = inprocess.run("irqs", "-v", "-i", "0.1", "-f", form)
+        print(json.dumps([name, form, done.code, done.out, done.err]))
+    ended.set()
+    sender.join()
+"""
+
+
+def test_network_interfaces_of_any_name(root_only, tmp_path):
+    """Every name that the kernel takes: escaped in every format, whole in JSON; the loopback device of a namespace of their own."""
+    support = Path(__file__).resolve().parent / "support"
+    done = subprocess.run(
+        ["unshare", "-n", "-m", sys.executable, "-c", RENAMES, *INTERFACE_NAMES], capture_output=True, text=True, cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": f"{support}:{support.parents[1]}"}, check=False,
+    )  # fmt: skip
+    if "mount" in done.stderr or "unshare" in done.stderr:
+        pytest.skip(f"cannot make a namespace: {done.stderr[-200:]}")
+    assert done.returncode == 0, done.stderr
+    runs = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [run[0] for run in runs[::3]] == INTERFACE_NAMES
+    for name, form, code, out, err in runs:
+        assert code in (0, 1), err
+        assert safe_to_show(out + err), (name, form)
+        if form == "json":
+            assert name in [interface["name"] for interface in json.loads(out)["interfaces"]]
+    assert not os.listdir(tmp_path)
+
+
+@pytest.mark.parametrize("name", FILE_NAMES, ids=ascii)
+def test_commands_for_interfaces_of_any_name(name):
+    """The queue's file is one word, also inside of `sh -c`; threads are named by their numbers."""
+    result = irqresults.flood()
+    space = Space(name, 4242)
+    for found in (
+        irqresults.INTERFACES[1]._replace(name=name, space=None),
+        irqresults.INTERFACES[1]._replace(name=name, space=space),
+    ):
+        known = result.facts._replace(interfaces=(found,), pinned=(irqresults.SPIN._replace(name=name),))
+        judged = judge_irqs(known)
+        assert judged.commands
+        lines = [command.line for command in judged.commands]
+        for line in filter(
+            None, [*lines, *(each for finding in judged.findings for each in (finding.fix, finding.next))]
+        ):
+            check_syntax(line)
+            words = argv_of(line)
+            inner = argv_of(words[-1]) if words[0] == "ip" else words
+            assert "pwn" not in [*words, *inner]
+            if inner[0] == "echo":
+                assert inner[2:] == [">", f"/sys/class/net/{name}/queues/rx-0/rps_cpus"]
+        assert any("taskset" in line for line in lines)

@@ -86,10 +86,23 @@ def test_other_errors_of_a_finalizer_are_still_printed():
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize(
-    "words", [("fds", "-w"), ("fds", "PID", "-w"), ("fds", "--deleted", "-w"), ("tcp", "-w")], ids=" ".join
+    "words",
+    [
+        ("fds", "-w"),
+        ("fds", "PID", "-w"),
+        ("fds", "--deleted", "-w"),
+        ("tcp", "-w"),
+        ("clock", "-w"),
+        ("cswitch", "PID", "-w"),
+        ("cswitch", "-w"),
+        ("irqs", "-w"),
+        ("io", "-w"),
+        ("io", "PID", "-w"),
+    ],
+    ids=" ".join,
 )
 def test_a_watch_that_is_interrupted_shows_what_there_is(words, number):
-    """Descriptors and connections: whole JSON of the looks so far, or nothing before the first; no traceback."""
+    """Descriptors, connections, waits: whole JSON of the looks so far, or nothing before the first; no traceback."""
     holder = subprocess.Popen(["sleep", "60"])
     words = [str(holder.pid) if word == "PID" else word for word in words]
     running = subprocess.Popen(
@@ -107,10 +120,11 @@ def test_a_watch_that_is_interrupted_shows_what_there_is(words, number):
     assert not out or json.loads(out)["findings"] is not None
 
 
-def test_one_look_at_connections_that_is_interrupted():
+@pytest.mark.parametrize("command", ["tcp", "cswitch", "irqs", "io"])
+def test_one_look_that_is_interrupted(command):
     """Within its window: exit code 130 at once, and nothing is left."""
     running = subprocess.Popen(
-        [sys.executable, "-m", "opskit", "tcp", "-i", "30"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [sys.executable, "-m", "opskit", command, "-i", "30"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
     time.sleep(1.5)
     running.send_signal(signal.SIGINT)

@@ -81,6 +81,13 @@ def test_hsperf_check_invents_nothing_of_a_copy(inprocess, machine):
         ("fds", "{jvm}", "-w", "-c", "2", "-i", "10ms"),
         ("tcp", "-w", "-c", "2", "-i", "10ms"),
         ("tcp", "{jvm}", "-i", "10ms"),
+        ("cswitch", "{jvm}"),
+        ("cswitch", "-w", "-c", "2", "-i", "10ms"),
+        ("cswitch", "--bench"),
+        ("io",),
+        ("io", "{jvm}"),
+        ("irqs",),
+        ("irqs", "-w", "-c", "2", "-i", "10ms"),
         ("dentry", "-w", "-c", "2", "-i", "10ms"),
         ("jvms", "-w", "-c", "2", "-i", "10ms"),
         ("safepoints", "{jvm}", "-c", "1", "-i", "10ms"),
@@ -97,7 +104,7 @@ def test_a_copy_has_no_rates(inprocess, machine, words):
 
 
 @pytest.mark.parametrize("words", [("jpmp", "{jvm}"), ("jmap-diff", "{jvm}"), ("hsperf-check", "--probe"), ("pipes", "--fill"),
-                                   ("fds", "{jvm}", "--ask"), ("limits", "{jvm}", "--probe", "--yes"), ("dentry", "--drop", "--yes")])  # fmt: skip
+                                   ("fds", "{jvm}", "--ask"), ("cswitch", "{jvm}", "--ask"), ("limits", "{jvm}", "--probe", "--yes"), ("dentry", "--drop", "--yes")])  # fmt: skip
 def test_nothing_acts_on_a_copy(inprocess, machine, words):
     """A pid in a copy may be anybody's here, also where the copy's `self` names us."""
     root, jvm, _ = machine()

@@ -13,10 +13,13 @@ import select
 import signal
 import subprocess
 import sys
+import tempfile
 import time
+from pathlib import Path
 
 import jvms
 import pytest
+from atonce import ForEach
 from histotext import POST, text
 from imports import HEAVY, imported
 from nextsteps import try_next
@@ -376,11 +379,13 @@ def wait_for(condition, what, deadline_s=120):
         time.sleep(0.02)
 
 
-@pytest.mark.parametrize("live", [False, True])
-def test_a_class_that_grows_by_a_known_number(workload, jvm_version, tmp_path, live):
-    """2000 objects of 24 bytes more between two histograms, on every JVM; their raw text is kept, and gives the same."""
-    jvm = workload("retain=500", version=jvm_version)
-    kept = tmp_path / "kept"
+def a_class_that_grows(case):
+    version, live = case
+    with tempfile.TemporaryDirectory() as place, jvms.running("retain=500", version=version) as jvm:
+        _a_class_that_grows(jvm, Path(place) / "kept", live=live)
+
+
+def _a_class_that_grows(jvm, kept, *, live):
     asked = ["--live", "--yes"] if live else []  # on a crowded machine the pause is expected to be long
     process = start(jvm.pid, "-i", "2s", "--save", kept, "--include", "Retained", "-f", "json", *asked)
     wait_for(lambda: kept.is_dir() and len(list(kept.iterdir())) == 1, "the first histogram")
@@ -408,6 +413,15 @@ def test_a_class_that_grows_by_a_known_number(workload, jvm_version, tmp_path, l
     assert f"{RETAINED}\t+2000\t+48000\n" in again.stdout
 
 
+GROWING = ForEach(a_class_that_grows, [(version, live) for version in jvms.WHEELS for live in (False, True)])
+
+
+@pytest.mark.parametrize("live", [False, True])
+def test_a_class_that_grows_by_a_known_number(jvm_version, live):
+    """2000 objects of 24 bytes more between two histograms, on every JVM; their raw text is kept, and gives the same."""
+    GROWING.result((jvm_version, live))
+
+
 def test_it_starts_the_listener_and_does_nothing_else(workload, saved):
     """As strace sees it: one trigger file, one SIGQUIT, and the trigger's removal; nothing the second time, nor with files."""
     jvm = workload("retain=500")
@@ -417,12 +431,17 @@ def test_it_starts_the_listener_and_does_nothing_else(workload, saved):
     assert traced("jmap-diff", *saved(BEFORE, AFTER), calls=(*OPENS, *ACTS, "connect")).acting() == []
 
 
-def test_the_leak_is_the_first_suspect(opskit, workload, jvm_version, tmp_path):
-    """One class leaks 1 MB a second beside a churning cache: a warning, ranked first, with a forecast for the heap."""
-    jvm = workload("leak=1000000", "cache=3000", "allocate=3000000", version=jvm_version, options=("-Xmx96m",))
-    done = opskit("jmap-diff", jvm.pid, "--live", "--yes", "-i", "0.5s", "-c", "6", "-f", "json")
-    assert done.code == 1
-    found = json.loads(done.out)
+def a_leak(version):
+    modes = ("leak=1000000", "cache=3000", "allocate=3000000")
+    with jvms.running(*modes, version=version, options=("-Xmx96m",)) as jvm:
+        _a_leak(jvm)
+
+
+def _a_leak(jvm):
+    process = start(jvm.pid, "--live", "--yes", "-i", "0.5s", "-c", "6", "-f", "json")
+    out, err = process.communicate(timeout=300)
+    assert process.returncode == 1, err
+    found = json.loads(out)
     first = found["trend"][0]
     assert first["name"] == "Workload$Leaked"
     assert first["steps_grown"] == first["steps"] == 5
@@ -436,10 +455,21 @@ def test_the_leak_is_the_first_suspect(opskit, workload, jvm_version, tmp_path):
     ]
     assert (warning["code"], warning["severity"]) == ("class-keeps-growing", "warning")
     assert (warning["entity"]["kind"], warning["entity"]["id"]) == ("process", str(jvm.pid))
-    file = str(tmp_path / "heap.hprof")
-    assert try_next([warning], "class-keeps-growing", FILE=file) == f"jcmd {jvm.pid} GC.heap_dump FILE"
+    with tempfile.TemporaryDirectory() as place:
+        assert (
+            try_next([warning], "class-keeps-growing", FILE=f"{place}/heap.hprof")
+            == f"jcmd {jvm.pid} GC.heap_dump FILE"
+        )
     assert warning["window_s"] > 2
     assert any("at this slope the heap is full in" in line for line in found["verdict"])
+
+
+LEAKING = ForEach(a_leak, jvms.WHEELS)
+
+
+def test_the_leak_is_the_first_suspect(jvm_version):
+    """One class leaks 1 MB a second beside a churning cache: a warning, ranked first, with a forecast for the heap."""
+    LEAKING.result(jvm_version)
 
 
 def test_a_healthy_jvm_that_makes_garbage_has_no_leak(inprocess, workload):

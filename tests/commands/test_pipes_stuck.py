@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
+import subprocess
+import sys
 import time
 
 import pytest
@@ -26,14 +29,34 @@ print(os.stat(r).st_ino, writer.pid, flush=True)
 """
 
 
+class Machine:
+    """The findings of the last look at all pipes. A look takes a second, and serves every process that was staged before it."""
+
+    def __init__(self):
+        self._found = {}
+
+    def look(self, *, fifos=False):
+        """Look again."""
+        ask = Request(processes=True, ends=True, fill=True, fifos=fifos)
+        self._found = {each.entity.name: each for each in judge(Collector(Host(ProcFS()), ask).look()).findings}
+
+    def finding(self, subject, until):
+        """The one about a pipe with these words in its summary; None: it is not there yet."""
+        found = self._found.get(subject)
+        return found if found is not None and until in found.summary else None
+
+
+MACHINE = Machine()
+
+
 def settled(subject, until=" blocked, ", *, fifos=False):
     """The finding about a pipe, when its summary has these words: processes need a moment to block."""
     for _ in range(30):
-        ask = Request(processes=True, ends=True, fill=True, fifos=fifos)
-        found = {each.entity.name: each for each in judge(Collector(Host(ProcFS()), ask).look()).findings}
-        if subject in found and until in found[subject].summary:
-            break
-    return found[subject]
+        found = MACHINE.finding(subject, until)
+        if found is not None:
+            return found
+        MACHINE.look(fifos=fifos)
+    raise AssertionError(f"{subject} has no finding with {until!r}")
 
 
 def about(process, until=" blocked, "):
@@ -42,19 +65,55 @@ def about(process, until=" blocked, "):
     return settled(f"pipe:[{inode}]", until), int(writer)
 
 
-@pytest.mark.parametrize(
-    ("reader", "activity"),
-    [
-        ("import socket; a, b = socket.socketpair(); os.read(a.fileno(), 1)", "reads socket:["),
-        ("import select, socket; a, b = socket.socketpair(); select.select([a], [], [], 600)", "sleeps in "),
-        ("subprocess.call(['sleep', '600'], pass_fds=[])", "waits for child "),
-        ("while True: time.sleep(0.01)", "is active"),
-        ("while True: pass", "is active"),
-    ],
-)
-def test_a_reader_that_does_something_else_is_a_note(spawn, reader, activity):
+OTHERWISE_BUSY = [
+    ("import socket; a, b = socket.socketpair(); os.read(a.fileno(), 1)", "reads socket:["),
+    ("import select, socket; a, b = socket.socketpair(); select.select([a], [], [], 600)", "sleeps in "),
+    ("subprocess.call(['sleep', '600'], pass_fds=[])", "waits for child "),
+    ("while True: time.sleep(0.01)", "is active"),
+    ("while True: pass", "is active"),
+]
+NEVER_READING = [
+    "time.sleep(600)",
+    "import select; select.select([], [], [], 600)",
+    "import select; select.poll().poll()",
+    "import signal; signal.pause()",
+    "import threading; threading.Event().wait()",
+]
+SLOW = "while True: os.read(r, 4096); time.sleep(0.01)"
+BURNS = "while True: pass"  # it is staged by its own test: the others should not share the CPU with it
+
+
+@pytest.fixture(scope="module")
+def staged():
+    """All readers that do not read, each with its full pipe, by their code: they are started together, and seen by the same look."""
+    waiting = [
+        *NEVER_READING,
+        *(code for code, _ in OTHERWISE_BUSY if code != BURNS),
+        SLOW,
+        *(code for code, _ in NO_DEADLOCK.values()),
+    ]
+    codes = {code: WRITER + code for code in waiting} | {code: started(code) for code in WAITING.values()}
+    processes = {}
+    try:
+        for name, code in codes.items():
+            processes[name] = subprocess.Popen(
+                [sys.executable, "-u", "-c", code], stdout=subprocess.PIPE, text=True, start_new_session=True
+            )
+        for process in processes.values():
+            process.line = process.stdout.readline().rstrip("\n")
+        yield processes
+    finally:
+        for process in processes.values():
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+            process.stdout.close()
+
+
+@pytest.mark.parametrize(("reader", "activity"), OTHERWISE_BUSY)
+def test_a_reader_that_does_something_else_is_a_note(staged, spawn, reader, activity):
     """It may read again by itself, as a pager does when the user types: the note says what it does meanwhile."""
-    process = spawn(WRITER + reader)
+    process = staged.get(reader) or spawn(WRITER + reader)
     found, writer = about(process, f"{process.pid} {activity}")
     assert (found.code, found.severity) == ("pipe-full-writer-blocked", "note")
     assert found.summary.startswith(f"full: writer {writer} (")
@@ -62,19 +121,10 @@ def test_a_reader_that_does_something_else_is_a_note(spawn, reader, activity):
     assert f") is not draining; {process.pid} {activity}" in found.summary
 
 
-@pytest.mark.parametrize(
-    "reader",
-    [
-        "time.sleep(600)",
-        "import select; select.select([], [], [], 600)",
-        "import select; select.poll().poll()",
-        "import signal; signal.pause()",
-        "import threading; threading.Event().wait()",
-    ],
-)
-def test_a_reader_that_waits_for_no_input_is_a_warning(inprocess, spawn, reader):
+@pytest.mark.parametrize("reader", NEVER_READING)
+def test_a_reader_that_waits_for_no_input_is_a_warning(inprocess, staged, reader):
     """No user, disk or network can make it read: exit code 1, and what it sleeps in."""
-    process = spawn(WRITER + reader)
+    process = staged[reader]
     found, writer = about(process, f"; {process.pid} sleeps in ")
     assert (found.code, found.severity, found.fix) == ("pipe-full-writer-blocked", "warning", None)
     assert inprocess("pipes", writer, "--fill", "--ends", "-f", "json").code == 1
@@ -149,9 +199,9 @@ def test_a_suspended_job_is_a_note(spawn):
     assert found.summary.count("stopped by a signal") == 2
 
 
-def test_a_slow_reader_is_a_note(spawn):
+def test_a_slow_reader_is_a_note(staged):
     """It drains, however slowly."""
-    found, _ = about(spawn(WRITER + "while True: os.read(r, 4096); time.sleep(0.01)"), "slowly")
+    found, _ = about(staged[SLOW], "slowly")
     assert found.severity == "note"
     assert found.summary.endswith(") drains more slowly than that")
 
@@ -236,12 +286,17 @@ os.write(w, b"x" * 70000)
 
 
 @pytest.mark.parametrize("code", WAITING.values(), ids=WAITING)
-def test_a_reader_that_waits_for_its_writer_is_a_deadlock(spawn, code):
+def test_a_reader_that_waits_for_its_writer_is_a_deadlock(staged, code):
     """It reads only after the writer has ended or written elsewhere, which the writer never does."""
-    process = spawn((WRITER if "print" not in code else "import os, subprocess\n") + code)
+    process = staged[code]
     found = settled(f"pipe:[{process.line.split()[0]}]", "deadlock")
     assert (found.code, is_failure([found])) == ("pipe-deadlock", True)
     assert "every process that could drain it is blocked itself" in found.summary
+
+
+def started(code):
+    """The whole program of one of them."""
+    return (WRITER if "print" not in code else "import os, subprocess\n") + code
 
 
 NO_DEADLOCK = {
@@ -254,9 +309,9 @@ NO_DEADLOCK = {
 
 
 @pytest.mark.parametrize(("code", "severity"), NO_DEADLOCK.values(), ids=NO_DEADLOCK)
-def test_a_wait_that_may_end_is_no_deadlock(spawn, code, severity):
+def test_a_wait_that_may_end_is_no_deadlock(staged, code, severity):
     """Only what no process outside can end is one."""
-    found, _ = about(spawn(WRITER + code), "not draining")
+    found, _ = about(staged[code], "not draining")
     assert (found.code, found.severity) == ("pipe-full-writer-blocked", severity)
 
 

@@ -148,7 +148,7 @@ def test_a_jvm_held_back_by_its_cpu_quota(inprocess, cgroup, workload):
     assert 0 < document["throttled_periods"] <= after[1] - before[1]
     assert f"{document['throttled_periods']} more throttled periods" in found["cpu-throttled"]["evidence"]
     assert document["findings"][0]["code"] == "cpu-throttled"
-    try_next(document["findings"], "cpu-throttled")
+    assert try_next(document["findings"], "cpu-throttled") == f"opskit cswitch {jvm.pid}"
 
 
 def test_a_jvm_short_of_memory(inprocess, cgroup, workload, tmp_path):
@@ -187,7 +187,7 @@ def test_more_threads_than_cpus(inprocess, workload, spawn):
     document, found = seen(inprocess, jvm, "runnable-above-cpus")
     assert document["runnable"] - 1 > cpus
     assert f"on average for {cpus}" in found["runnable-above-cpus"]["summary"]
-    assert try_next(document["findings"], "runnable-above-cpus") == "top"
+    assert try_next(document["findings"], "runnable-above-cpus") == f"opskit cswitch {jvm.pid}"
 
 
 def test_pressure_is_its_own_cgroups(inprocess, cgroup, workload):

@@ -8,6 +8,13 @@
 
 Each is reported under its own name, with its own assertion or reason to skip. They take no fixtures, and nothing that only the
 first thread of a process may do (the fixture `inprocess`).
+
+    for_each = ForEach(a_case, [11, 17, 21, 25])
+
+    def test_a_case(jvm_version):
+        for_each.result(jvm_version)
+
+is the same for one case with several arguments.
 """
 
 from __future__ import annotations
@@ -48,3 +55,19 @@ class AtOnce:
                     each.cancel()
 
         return outcomes
+
+
+class ForEach:
+    """One body with each of several arguments, side by side. It takes no fixtures either."""
+
+    def __init__(self, body, arguments):
+        self._body, self._arguments = body, arguments
+        self._outcomes = None
+
+    def result(self, argument):
+        """What the body gave, or its exception. The first call runs it with all arguments; a test that is run again runs it anew."""
+        if self._outcomes is None:
+            with ThreadPoolExecutor(_SIDE_BY_SIDE) as pool:
+                self._outcomes = {each: pool.submit(self._body, each) for each in self._arguments}
+        outcome = self._outcomes.pop(argument, None)
+        return self._body(argument) if outcome is None else outcome.result()

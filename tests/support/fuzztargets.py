@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
+import clockfuzz
+import irqfuzz
 from diagmessages import message, tcp_info
 from kernellogs import FORMS, KERNELS, cgroup_report, host_report
 
@@ -31,6 +33,7 @@ from opskit.analysis.safepoints.stops import stops_of
 from opskit.analysis.safepoints.sums import Sums
 from opskit.collect import oom
 from opskit.collect.asprof import read_stacks
+from opskit.collect.io import looks as iolooks
 from opskit.collect.jmap_diff import Facts, Sample
 from opskit.collect.jpmp import collect as dump_files
 from opskit.collect.mem.accounting import account
@@ -38,6 +41,7 @@ from opskit.collect.targets import pid_of
 from opskit.commands import dentry
 from opskit.commands.shared import options
 from opskit.errors import OpskitError
+from opskit.host import Host
 from opskit.jvm import launch, profiles
 from opskit.jvm import mapped_files as jvm_maps
 from opskit.jvm import native_image as nativeimage
@@ -60,6 +64,7 @@ from opskit.jvm.perfdata import hsperfdata as perf
 from opskit.jvm.perfdata import stop_clock as stopclock
 from opskit.proc import compressed, fd_kinds, memory_files, net_sockets, tmpfs_mounts, unix_sockets, user_files
 from opskit.proc import pipe_waits as pipewaits
+from opskit.proc.cgroup import io as cgroupio
 from opskit.proc.cgroup import limits as cgrouplimits
 from opskit.proc.cgroup import owner as place
 from opskit.proc.cgroup import tree as cgroup
@@ -72,6 +77,7 @@ from opskit.proc.files import boot_time as boot
 from opskit.proc.files import (
     conntrack_stat,
     dentry_state,
+    diskstats,
     fd,
     io,
     limits,
@@ -90,6 +96,7 @@ from opskit.proc.files import (
     status,
     sysctl,
     sysvipc_shm,
+    task_sched,
     vmstat,
     zoneinfo,
 )
@@ -286,6 +293,11 @@ text_target(
 )
 text_target("proc net snmp", snmp.parse_counters, b"Tcp: InSegs MaxConn\nTcp: 7 -1\nTcpExt: ListenDrops\nTcpExt: 3\n")
 text_target(
+    "diskstats",
+    diskstats.parse_diskstats,
+    b"254 0 vda 100 2 8000 500 10 6 3000 255 1 400 755 5 2 27 4 15 52\n8 0 sda 1 2 3 4 5 6 7 8 9 10 11\n",
+)
+text_target(
     "proc net stat conntrack", conntrack_stat.parse_conntrack_stat, b"entries  found drop\n00000012  0 0000000a\n"
 )
 text_target("sysctl ports", local_ports.parse_ports, b"8080,9148-9160\n")
@@ -335,6 +347,7 @@ text_target(
     b"slabinfo - version: 1.1 (SMP)\ndnotify cache          0      0     20    0    0    1 :  252  126\n",
 )
 STAT = b"4242 (java) S 1 4242 4242 0 -1 1077936384 16233 0 12 0 310 45 0 0 20 0 35 0 8675309 6301232 4096 0\n"
+text_target("proc stat placement", stat.parse_placement, STAT[:-1] + b" 1 1 0 0 0 0 4 0 16384 1 0 0 0 0 17 1 0 0 0\n")
 text_target(
     "proc stat", lambda words: (found := stat.parse_stat(words)) and (found.is_exiting, found.is_kernel_thread), STAT
 )
@@ -363,6 +376,10 @@ text_target(
 text_target(
     "proc net tcp", net_tcp.parse_net_tcp, b"  sl\n   0: 0100007F:1F90 0700000A:18EB 01 0:0 00:0 0 1000 0 43219 1\n"
 )
+for _name, (_parse, _sample) in {**clockfuzz.TEXT, **irqfuzz.TEXT}.items():
+    text_target(_name, _parse, _sample)
+for _name, (_parse, _sample) in clockfuzz.BYTES.items():
+    target(_name, _sample)(_parse)
 
 
 NET_TCP = (
@@ -459,9 +476,35 @@ text_target(
     "proc kallsyms", lambda text: KernelSymbols(text).name(0xFFFFFFFF81000010),
     b"ffffffff81000000 T _stext\nffffffffc0201000 t nft_do_chain\t[nf_tables]\n",
 )  # fmt: skip
+text_target(
+    "proc task sched",
+    task_sched.parse_task_sched,
+    b"java (4242, #threads: 35)\n"
+    + b"-" * 67
+    + b"\nse.nr_migrations   :   3\nnr_voluntary_switches   :   94\npolicy   :   0\n",
+)
 text_target("proc schedstat", threadcpu.parse_schedstat, b"10385712 62103 31\n")
 text_target("proc vmstat", vmstat.parse_vmstat, b"nr_slab_reclaimable 124593\ndrop_pagecache 1\nnr_x -5\n")
 text_target("proc io", io.parse_io, b"rchar: 323934931\nwchar: 323929600\nsyscr: 632687\nread_bytes: 0\n")
+
+
+@target(
+    "io looks",
+    b"7 (a) S 1 7 7 0 -1 0 1 0 2 0 310 45 0 0 20 0 2 0 42 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 17 1 0 0 9 0 0\n",
+    b"0 0x4 0x7 0x1 0x0 0x0 0x0 0x7f 0x7f\n",
+    b"-1 0x7f 0x7f\n",
+    b"running\n",
+)
+def _io_looks(data: bytes) -> object:
+    """A thread whose stat, syscall and wchan are anything."""
+    fs = _CGROUPS.with_file("proc/7/task/7/stat", data if b")" in data else b"7 (a) D " + data)
+    for name in ("syscall", "wchan", "schedstat"):
+        (Path(fs.root) / "proc/7/task/7" / name).write_bytes(data)
+    looks = iolooks.Looks(Host(fs), 7)
+    for _ in range(2):
+        looks.look([7])
+    track = looks.tracks[7]
+    return track.calls(), track.stalls(), track.use(100), looks.stalled([7]), looks.asleep_s(7)
 
 
 @target("proc comm", b"pool-12-thread-\n")
@@ -599,6 +642,8 @@ def _sysctl(data: bytes) -> object:
     b"9223372036854771712\n",
     b"max\n",
     b"populated 1\nfrozen 0\n",
+    b"8:16 rbps=2097152 wbps=max rbytes=1459200 wbytes=314773504 riops=max wiops=120\n",
+    b"8:16 2097152\n8:16 Read 1459200\nTotal 3\n",
 )
 def _cgroup_files(data: bytes) -> object:
     fs = _CGROUPS.with_file("sys/fs/cgroup/a/cpu.stat", data)
@@ -609,6 +654,7 @@ def _cgroup_files(data: bytes) -> object:
         "cgroup.events",
         "memory.limit_in_bytes",
         "cpu.cfs_quota_us",
+        *("io.max", "io.stat", "blkio.throttle.read_bps_device", "blkio.throttle.io_service_bytes"),
     ):
         (Path(fs.root) / "sys/fs/cgroup/a" / name).write_bytes(data)
     levels = tuple(cgroup.Level("/a", "/sys/fs/cgroup/a", version) for version in (1, 2))
@@ -617,6 +663,7 @@ def _cgroup_files(data: bytes) -> object:
             cgrouplimits.memory_limit(fs, (level,)),
             cgrouplimits.cpu_limit(fs, (level,)),
             cgrouplimits.frozen_by(fs, (level,)),
+            cgroupio.device_limits(fs, (level,)),
         )
         for level in levels
     ]

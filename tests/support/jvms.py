@@ -37,9 +37,13 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import psutil
 import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 WHEELS = {11: "11.0.9.0", 17: "17.0.9.2", 21: "21.0.8.2", 25: "25.0.2.1"}
 SOURCE = Path(__file__).resolve().parents[1] / "java" / "Workload.java"
@@ -256,6 +260,16 @@ def start(
         cwd=cwd,
         env={**os.environ, **(env or {})},
     )
+
+
+@contextlib.contextmanager
+def running(*modes: str, **options) -> Iterator[Workload]:
+    """As start; it is killed at the end of the block."""
+    started = start(*modes, **options)
+    try:
+        yield started
+    finally:
+        started.stop()
 
 
 def run(command: list[str], *, ready: bool = True, **options) -> Workload:

@@ -19,7 +19,8 @@ _SHORTER = {
     "opskit jvms": ("-c", "1", "-i", "0.2"), "opskit limits": ("-c", "1", "-i", "0.2"), "opskit jmap-diff": ("-i", "0.2", "--yes", "--timeout", "120"),
     "opskit jpmp": ("--timeout", "120"), "opskit safepoints": ("-c", "1", "-i", "0.2"), "opskit dentry": ("--help",),
     "opskit mem": ("-c", "1", "-i", "0.2"), "opskit fds": ("-c", "1", "-i", "0.2"),
-    "opskit tcp": ("-c", "1", "-i", "0.2"),
+    "opskit profile": ("--duration", "500ms"), "opskit tcp": ("-c", "1", "-i", "0.2"), "opskit clock": ("-c", "2", "-i", "0.2"),
+    "opskit cswitch": ("-c", "1", "-i", "0.2"), "opskit irqs": ("-c", "1", "-i", "0.2"), "opskit io": ("-c", "1", "-i", "0.2"),
     "top": ("-b", "-n", "1"), "vmstat": ("2",),
 }  # fmt: skip
 
@@ -56,9 +57,15 @@ def _run(words, cwd, run):
         "opskit mem",
         "opskit fds",
         "opskit tcp",
+        "opskit clock",
+        "opskit cswitch",
+        "opskit irqs",
+        "opskit io",
     )
     extra = () if is_no_watch else _SHORTER.get(name, ())
-    extra = ("-i", "0.2") if is_no_watch and name == "opskit tcp" else extra
+    extra = (
+        ("-i", "0.2") if is_no_watch and name in ("opskit tcp", "opskit cswitch", "opskit irqs", "opskit io") else extra
+    )
     extra = () if name == "opskit jmap-diff" and not words[2].isdigit() else extra
     if name == "opskit jpmp" and words[2].isdigit() and not any(word == "-c" or word.isdigit() for word in words[3:]):
         extra = (*extra, "-c", "3", "-i", "0.1")  # the pauses of a JVM without CPU are long, and would stretch the run

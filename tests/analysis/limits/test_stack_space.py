@@ -77,10 +77,15 @@ LAYOUT = """
 import threading
 maps = open("/proc/self/maps").read()
 vm = int(open("/proc/self/statm").read().split()[0]) * 4096
-done, started = threading.Event(), 0
+done, allocated, started = threading.Event(), threading.Semaphore(0), 0
+def wait():
+    threading.Lock()  # calls malloc: the thread has its arena before the next one starts
+    allocated.release()
+    done.wait()
 try:
     while True:
-        threading.Thread(target=done.wait, daemon=True).start()
+        threading.Thread(target=wait, daemon=True).start()
+        allocated.acquire()
         started += 1
 except (RuntimeError, MemoryError):
     pass

@@ -43,6 +43,7 @@ ANYWHERE = (
         "collect/tcp/",
         "collect/clock/",
         "collect/cswitch/test_bench.",
+        "collect/cswitch/test_trees.",
         "collect/irqs/",
         "collect/io/test_counters.",
         "collect/io/test_looks.",
@@ -80,6 +81,7 @@ GROUPS = {
         "actions/test_trace_lookups",
         "collect/io/test_staged",
         "collect/cswitch/test_staged",
+        "collect/test_softirq_losses",
         "commands/test_cswitch",
     ),
 }

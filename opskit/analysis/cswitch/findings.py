@@ -17,17 +17,15 @@ from opskit.analysis.cswitch.causes import (
     quota_above,
     takes_what_is_left,
 )
-from opskit.analysis.cswitch.result import Row
-from opskit.analysis.finding import HOST, Entity, Finding, most_severe_first
+from opskit.analysis.finding import HOST, Entity, Finding
 from opskit.quantities import number_ranges, percent, plural
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from opskit.analysis.cswitch.causes import Pair
-    from opskit.analysis.cswitch.result import ProcessRow
+    from opskit.analysis.cswitch.result import ProcessRow, Row
     from opskit.analysis.cswitch.sentences import Words
     from opskit.analysis.finding import Severity
+    from opskit.collect.cswitch.facts import CpuLoad
     from opskit.proc.process import Process
 
 # Of the time in which a thread wants to run. Two busy threads on one CPU wait half of it each, which is how a machine is used up.
@@ -35,25 +33,7 @@ _STARVED, _STARVED_BY_QUOTA, _PINNED = 0.7, 0.4, 0.3
 _WANTS = 0.3  # of the window, running or waiting: less is a burst
 
 
-def findings_of(
-    words: Words, worst: Row | None, found: Sequence[Pair], of_machine: ProcessRow | None = None
-) -> list[Finding]:
-    """Of a process: about its worst thread and a pair that wakes each other. Of the machine: about one process, and the run queue."""
-    facts = words.facts
-    findings: list[Finding] = []
-    if facts.process is not None:
-        if worst is not None:
-            findings += _of_thread(words, worst, facts.process)
-        findings += [_ping_pong(words, pair, facts.process) for pair in found]
-    else:
-        waits = None if of_machine is None else of_machine.waits
-        if waits is not None and of_machine is not None and waits.worst is not None and of_machine.why != OUTNUMBERED:
-            findings += _of_thread(words, Row(waits.worst, of_machine.why), waits.process, is_machine=True)
-        findings += _crowded(words, of_machine)
-    return most_severe_first(findings)
-
-
-def _of_thread(words: Words, row: Row, process: Process, *, is_machine: bool = False) -> Iterator[Finding]:
+def of_thread(words: Words, row: Row, process: Process, *, is_machine: bool = False) -> Finding | None:
     """What takes the CPU from a thread. A warning where it loses most of the time that it wants."""
     thread, facts = row.thread, words.facts
     waiting = thread.waiting or 0.0
@@ -62,7 +42,7 @@ def _of_thread(words: Words, row: Row, process: Process, *, is_machine: bool = F
         row.why
     )
     if least is None or wanted < _WANTS or waiting / wanted < least:
-        return
+        return None
     entity = Entity("process", process.pid, process.start_ticks)
     of_thread = entity if thread.tid == process.pid else Entity("thread", thread.tid, inside=entity)
     is_wanted = takes_what_is_left(thread) or (row.why == OUTNUMBERED and words.is_of_a_job(thread))
@@ -82,18 +62,25 @@ def _of_thread(words: Words, row: Row, process: Process, *, is_machine: bool = F
     elif row.why == SOFTIRQS:
         [load] = allowed_loads(facts, thread)
         code, about, share = "irq-pinned-thread", of_thread, load.use.softirq + load.use.irq
-        evidence = f"/proc/stat: CPU {load.use.cpu}, idle {percent(load.use.idle)}; schedstat counts it as the thread's own time"
+        evidence = f"{_source(load)}; schedstat counts it as the thread's own time"
     elif row.why == STEAL:
         code, about = "cpu-stolen", HOST
         share = mean(load.use.steal for load in allowed_loads(facts, thread))
         evidence = f"/proc/stat: steal of {plural(len(allowed_loads(facts, thread)), 'CPU')}"
-    yield Finding(
+    return Finding(
         code, severity, about, summary, evidence, fix=fix, next=closer, share=round(share, 4),
         window_s=round(facts.window_s, 3),
     )  # fmt: skip
 
 
-def _ping_pong(words: Words, pair: Pair, process: Process) -> Finding:
+def _source(load: CpuLoad) -> str:
+    """Where the share of softirqs comes from."""
+    if load.is_measured:
+        return f"a thread that spun on CPU {load.use.cpu} for moments lost {percent(load.use.softirq)} of its time to interrupts"
+    return f"/proc/stat: CPU {load.use.cpu}, idle {percent(load.use.idle)}"
+
+
+def of_pair(words: Words, pair: Pair, process: Process) -> Finding:
     """A note: it costs two switches for each piece of work, which is how some programs are made."""
     entity = Entity("process", process.pid, process.start_ticks)
     is_jvm = words.facts.is_jvm
@@ -105,12 +92,12 @@ def _ping_pong(words: Words, pair: Pair, process: Process) -> Finding:
     )  # fmt: skip
 
 
-def _crowded(words: Words, most: ProcessRow | None) -> Iterator[Finding]:
+def of_machine(words: Words, most: ProcessRow) -> Finding | None:
     """More tasks want to run than there are CPUs: a note, since batch work uses all of a healthy machine."""
     facts = words.facts
-    if most is None or most.why != OUTNUMBERED or facts.runnable is None or facts.runnable <= len(facts.cpus):
-        return
-    yield Finding(
+    if facts.runnable is None or facts.runnable <= len(facts.cpus):
+        return None
+    return Finding(
         "runnable-above-cpus", "note", HOST, f"{facts.runnable:.1f} tasks want to run on {plural(len(facts.cpus), 'CPU')}",
         f"/proc/loadavg over {facts.window_s:.1f} s", next=words.look_at(most.waits.process), window_s=round(facts.window_s, 3),
     )  # fmt: skip

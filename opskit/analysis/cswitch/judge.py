@@ -12,13 +12,16 @@ from opskit.analysis.cswitch.causes import (
     OUTNUMBERED,
     PING_PONG,
     PINNED,
+    SOFTIRQS,
+    STEAL,
     cause_of,
     pairs,
     takes_what_is_left,
 )
-from opskit.analysis.cswitch.findings import findings_of
+from opskit.analysis.cswitch.findings import of_machine, of_pair, of_thread
 from opskit.analysis.cswitch.result import ProcessRow, Result, Row
 from opskit.analysis.cswitch.sentences import Words
+from opskit.analysis.finding import most_severe_first
 from opskit.quantities import duration, percent, plural
 
 if TYPE_CHECKING:
@@ -51,11 +54,17 @@ def _lasting(findings: Iterable[Finding], samples: Sequence[Facts]) -> Iterator[
 
 
 def _of_process(facts: Facts) -> Result:
-    found = pairs(facts)
+    found = pairs(facts)[:1]
     rows = sorted((_row(facts, thread, found) for thread in facts.threads), key=_longest_first)
-    words, worst = Words(facts), _worst(rows)
-    verdict = [*_said(words, worst), *(words.pair(pair) for pair in found[:1])]
-    findings = findings_of(words, worst, found[:1])
+    words = Words(facts)
+    caused = (
+        [(row, of_thread(words, row, facts.process)) for row in _first_of_each_cause(rows)] if facts.process else []
+    )
+    worst = _worst(rows, caused)
+    verdict = [*_said(words, worst), *(words.pair(pair) for pair in found)]
+    findings = [finding for _, finding in caused if finding is not None]
+    findings += [of_pair(words, pair, facts.process) for pair in found if facts.process]
+    findings = most_severe_first(findings)
     following = next((each.next for each in findings if each.next), None)
     if following is None and worst is not None and worst.why:
         following = words.next_of(worst)
@@ -76,16 +85,26 @@ def _longest_first(row: Row) -> tuple[float, float, int]:
     return -(thread.waiting or 0.0), -thread.running, thread.tid
 
 
-def _worst(rows: Sequence[Row]) -> Row | None:
-    """The thread that the answer is about: the longest wait of those that want more than what others leave, then a thread that loses its CPU unseen."""
-    wanting = [row for row in rows if not takes_what_is_left(row.thread)] or list(rows)
-    if not wanting:
-        return None
-    first = wanting[0]
-    caused = [row for row in wanting if row.why and row.why != PING_PONG]
-    if not first.why and caused:
-        return caused[0]
-    return first
+def _first_of_each_cause(rows: Sequence[Row]) -> list[Row]:
+    """The threads that lose most by each cause, of those that want more than what others leave."""
+    found: dict[str, Row] = {}
+    for row in _wanting(rows):
+        if row.why and row.why != PING_PONG:
+            found.setdefault(row.why, row)
+    return [*found.values()]
+
+
+def _wanting(rows: Sequence[Row]) -> Sequence[Row]:
+    return [row for row in rows if not takes_what_is_left(row.thread)] or rows
+
+
+def _worst(rows: Sequence[Row], caused: Sequence[tuple[Row, Finding | None]]) -> Row | None:
+    """The thread that the answer is about: one with a warning, else the longest wait that has a cause, else the longest one."""
+    warned = [row for row, finding in caused if finding is not None and finding.severity != "note"]
+    first = next(iter(_wanting(rows)), None)
+    if first is not None and first.why and not warned:
+        return first
+    return next(iter((*warned, *(row for row, _ in caused))), first)
 
 
 def _said(words: Words, worst: Row | None) -> Iterator[str]:
@@ -116,34 +135,47 @@ def _of_machine(facts: Facts) -> Result:
     ]
     rows.sort(key=lambda row: (-(row.waits.waiting or 0.0), -row.waits.running, row.waits.process.pid))
     words = Words(facts)
-    caused = next(
-        (row for row in rows if row.why and row.waits.worst and not takes_what_is_left(row.waits.worst)), None
-    )
-    verdict = [*_said_of_machine(words, rows, caused)]
-    findings = findings_of(words, None, (), caused)
+    caused: dict[str, ProcessRow] = {}
+    for row in rows:
+        if row.why and row.waits.worst is not None and not takes_what_is_left(row.waits.worst):
+            caused.setdefault(row.why, row)
+    by_row = [(row, _of_row(words, row)) for row in caused.values()]
+    verdict = [*_said_of_machine(words, rows, [row for row, finding in by_row if finding is not None])]
+    findings = most_severe_first([finding for _, finding in by_row if finding is not None])
     following = next((each.next for each in findings if each.next), None)
-    if following is None and caused is not None:
-        following = words.look_at(caused.waits.process)
+    if following is None and by_row:
+        following = words.look_at(by_row[0][0].waits.process)
     return Result(facts, tuple(verdict), (), tuple(rows), tuple(findings), following)
 
 
-def _said_of_machine(words: Words, rows: Sequence[ProcessRow], caused: ProcessRow | None) -> Iterator[str]:
-    """The answer about the machine."""
+def _of_row(words: Words, row: ProcessRow) -> Finding | None:
+    """About the worst thread of a process; where threads outnumber the CPUs, about the machine."""
+    waits = row.waits
+    if row.why == OUTNUMBERED or waits.worst is None:
+        return of_machine(words, row)
+    return of_thread(words, Row(waits.worst, row.why), waits.process, is_machine=True)
+
+
+def _said_of_machine(words: Words, rows: Sequence[ProcessRow], found: Sequence[ProcessRow]) -> Iterator[str]:
+    """The answer about the machine. `found`: the rows that have a finding."""
     if not rows:
         yield f"No process ran or waited for a CPU in {duration(words.facts.window_s)}."
         return
+    first = rows[0]
+    taken = [row for row in found if row.why in (SOFTIRQS, STEAL) or (row.why != OUTNUMBERED and row is not first)]
+    for row in taken:
+        if row.waits.worst is not None:
+            yield words.thread(Row(row.waits.worst, row.why), row.waits.process)
     if all(row.waits.waiting is None for row in rows):
         yield "How long processes wait for a CPU is unknown."
         return
-    first = rows[0]
     longest = _longest(rows)
     if longest is None or (longest.worst.waiting or 0.0 if longest.worst else 0.0) < _NOTICED:
         most = longest or first.waits
         share = (most.worst.waiting if most.worst else most.waiting) or 0.0
-        yield f"No process waits for a CPU: the most is {percent(share)} ({most.process.pid}, {most.process.command})."
+        if not taken:
+            yield f"No process waits for a CPU: the most is {percent(share)} ({most.process.pid}, {most.process.command})."
         return
-    if caused is not None and caused.why != OUTNUMBERED and caused is not first and caused.waits.worst is not None:
-        yield words.thread(Row(caused.waits.worst, caused.why), caused.waits.process)
     yield words.waits_most(first)
 
 

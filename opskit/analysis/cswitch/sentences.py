@@ -89,9 +89,6 @@ class Words:
         """How many threads want the CPUs that it may use, and how many of those are of other processes."""
         facts = self.facts
         cpus = len(allowed_loads(facts, thread))
-        if facts.process is None:
-            wanting = facts.runnable if facts.runnable is not None else 0.0
-            return f"{round(wanting)} runnable threads on {plural(cpus, 'CPU')}"
         own = self.own_demand(thread)
         others = self.demand_of_others(thread)
         total = max(round(own + others), cpus + 1)

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from opskit.collect.cpu_use import cpu_use
 from opskit.collect.cswitch.facts import Facts, ProcessWaits
 from opskit.collect.cswitch.handoffs import Handoffs
 from opskit.collect.cswitch.machine import Machine, Quotas, loads, pressure, switches
 from opskit.collect.cswitch.sweep import Sweep
 from opskit.collect.given_pids import GivenPids
+from opskit.collect.softirq_losses import accounts_irqs, measuring_losses, with_loss, worth_measuring
 from opskit.collect.windows import Windows, uneven_moments
 from opskit.proc.cpu_topology import read_cpuset, read_topology
+from opskit.proc.files.cpu_times import parse_cpu_times
 from opskit.proc.files.stat import parse_stat
 from opskit.proc.fs import optional
 from opskit.proc.process import real_uid
@@ -32,6 +35,7 @@ _SAMPLES, _SHORTEST_S, _LONGEST_S = 60, 0.01, 0.25  # looks at the run queues in
 _HUNGRY = 0.1  # of the time up to the probe, waiting: worth asking who has the CPUs
 _MOST_QUOTAS = 32  # processes whose cgroups are read
 _SHOWN = 0.001  # of a CPU, running or waiting: less is no row of the machine
+_MEASURES = 0.025  # of the window: how long the loss of a CPU is measured, for which its threads wait
 _QUEUED = 0.5  # tasks above the CPUs in use: somebody waits
 _UNLISTED, _UNLISTED_CPUS, _MANY_ENDED = 0.1, 0.02, 20
 _PINNED_RUNS, _MOST_PINNED, _NEARLY = 0.05, 5, 16  # a thread that may use a sixteenth of the CPUs is pinned
@@ -71,10 +75,12 @@ class Collector:
         self._sample(now_s + _PROBE * (end_s - now_s))
         moved = self._sweep.probe()
         others = self._ask_who_runs(moved)
-        handoffs = Handoffs(host, moved)
-        self._sample(end_s, handoffs)
+        handoffs = Handoffs(host, moved if pid is not None else ())
+        with measuring_losses(host, self._flooded(), end_s, _MEASURES * self._ask.window_s) as losses:
+            self._sample(end_s, handoffs)
+            lost = losses()
         ended_s = host.monotonic()
-        facts = self._end(self._last, others)
+        facts = self._end(self._last, others, lost)
         self._windows.look_done(ended_s)
         return facts._replace(handoffs=handoffs.end())
 
@@ -99,6 +105,13 @@ class Collector:
             if handoffs is not None:
                 handoffs.look()
 
+    def _flooded(self) -> Sequence[int]:
+        """The CPUs with many softirqs so far, where the kernel only samples their time."""
+        if self._last is None or not self._host.is_own or accounts_irqs(self._last.cpus) is not False:
+            return ()
+        now = self._host.fs.maybe(parse_cpu_times, "stat", default={})
+        return worth_measuring(cpu_use(self._last.cpus, now), self._topology.isolated | self._topology.tickless)
+
     def _ask_who_runs(self, moved: Sequence[Moved]) -> Sweep | None:
         """Where threads wait: read the quotas of their cgroups, and for a process which others use the CPUs."""
         waits: dict[int, float] = {}
@@ -109,23 +122,23 @@ class Collector:
             for pid in hungry:
                 self._quotas.watch(pid)
             return None
-        if not hungry and not self._machine.is_crowded(
-            len(self._topology.online)
-        ):  # a thread may have waited all the time
+        is_crowded = self._machine.is_crowded(len(self._topology.online))
+        if not hungry and not is_crowded:  # a thread may have waited all the time
             return None
         others = Sweep(self._host, self._other_pids)
         others.begin()
         return others
 
-    def _end(self, first: Moment, others: Sweep | None) -> Facts:
-        """Read everything again, and compare."""
+    def _end(self, first: Moment, others: Sweep | None, lost: Mapping[int, float]) -> Facts:
+        """Read everything again, and compare. `lost`: what was measured of CPUs with many softirqs."""
         host, pid = self._host, self._ask.pid
         last, ticks = self._machine.read(), self._last_ticks
-        runnable, cpus = self._machine.take_runnable(), loads(first, last)
+        runnable, cpus = self._machine.take_runnable(), [_measured(cpu, lost) for cpu in loads(first, last)]
         in_use = sum(1 - cpu.use.idle for cpu in cpus)
         somebody_waits = runnable is None or runnable > in_use + _QUEUED or self._quotas.ran_out()
-        swept = self._sweep.end(look_for_stuck=somebody_waits)
-        elsewhere: Threads = others.end(look_for_stuck=somebody_waits).threads if others else {}
+        online = frozenset(last.cpus)
+        swept = self._sweep.end(online, look_for_stuck=somebody_waits)
+        elsewhere: Threads = others.end(online, look_for_stuck=somebody_waits).threads if others else {}
         self._last, self._last_ticks = (last, self._used_ticks()) if self._watch else (None, None)
         quotas = self._quotas.end({one: _usable(threads) for one, threads in swept.threads.items()}, len(cpus) or 1)
         threads = {one: _throttled(found, quotas.get(one, ())) for one, found in swept.threads.items()}
@@ -167,8 +180,8 @@ class Collector:
         yield from sorted(found, key=lambda one: (-(one.waiting or 0.0), -one.running, one.process.pid))
 
     def _with_pinned(self, cpus: Sequence[CpuLoad], sweeps: Sequence[Threads]) -> tuple[CpuLoad, ...]:
-        """The CPUs with the threads that may run nowhere else, or nearly."""
-        few = max(1, len(cpus) // _NEARLY)
+        """The CPUs with the threads that may run nowhere else, or nearly. One CPU that is all there is pins nobody."""
+        few = max(1, len(cpus) // _NEARLY) if len(cpus) > 1 else 0
         found: dict[int, list[tuple[int, int, str, float]]] = {}
         for pid, threads in ((pid, threads) for sweep in sweeps for pid, threads in sweep.items()):
             for one in threads:
@@ -217,6 +230,11 @@ class Collector:
             unlisted = used - sum(one.running for one in threads.get(self._ask.pid, ()))
             if unlisted >= max(_UNLISTED_CPUS, _UNLISTED * used):
                 yield f"{plural(swept.ended, 'thread')} ended in the window, and used {percent(unlisted)} of a CPU"
+
+
+def _measured(cpu: CpuLoad, lost: Mapping[int, float]) -> CpuLoad:
+    share = lost.get(cpu.use.cpu)
+    return cpu if share is None else cpu._replace(use=with_loss(cpu.use, share), is_measured=True)
 
 
 def _demand(threads: Sequence[Thread]) -> float:

@@ -25,7 +25,8 @@ class Thread(NamedTuple):
 
     `running`, `waiting`: on a CPU, and runnable without one. `throttled`: the part of `waiting` for which the cgroup `throttled_by` had
     used up its quota. `slices`: how often it got a CPU. `migrations` to another CPU. `allowed` CPUs; empty: unknown. `cpu`: the one it ran on last.
-    `policy`: SCHED_OTHER 0, FIFO 1, RR 2, BATCH 3, IDLE 5, DEADLINE 6. `java_name`: of its dump, in full.
+    `policy`: SCHED_OTHER 0, FIFO 1, RR 2, BATCH 3, IDLE 5, DEADLINE 6. `java_name`: of its dump, in full. `is_bound`: a kernel thread whose CPUs nobody
+    can change.
     """
 
     tid: int
@@ -43,6 +44,7 @@ class Thread(NamedTuple):
     nice: int = 0
     java_name: str | None = None
     throttled_by: str | None = None
+    is_bound: bool = False
 
     @property
     def average_wait_s(self) -> float | None:
@@ -77,11 +79,15 @@ class Quota(NamedTuple):
 
 
 class CpuLoad(NamedTuple):
-    """One CPU in the window. `pinned`: threads that may run on it alone or nearly, and did: (PID, TID, name, running), busiest first."""
+    """One CPU in the window. `pinned`: threads that may run on it alone or nearly, and did: (PID, TID, name, running), busiest first.
+
+    `is_measured`: `use.softirq` is what a thread there lost to interrupts, not what ticks found.
+    """
 
     use: CpuUse
     net_rx: float | None = None  # softirqs a second
     pinned: tuple[tuple[int, int, str, float], ...] = ()
+    is_measured: bool = False
 
 
 class Handoff(NamedTuple):

@@ -64,6 +64,7 @@ class Sweep:
         self._first: dict[int, Reading] = {}
         self._switches: dict[int, tuple[float, TaskSched]] = {}
         self._begun_s = host.monotonic()
+        self._online: frozenset[int] = frozenset()
         self.has_waits = any(_counts_waits(host, pid) for pid in ("self", 1))
         self._file = "schedstat" if self.has_waits else "stat"
 
@@ -78,14 +79,16 @@ class Sweep:
         moved = []
         for tid, first in self._first.items():
             now = self._read(first.pid, tid)
-            if now is not None and now.raw != first.raw:
-                moved.append(self._moved(tid, first, now))
+            one = None if now is None or now.raw == first.raw else self._moved(tid, first, now)
+            if one is not None:
+                moved.append(one)
                 if tid not in self._switches:
                     self._read_switches(first.pid, tid)
         return moved
 
-    def end(self, *, look_for_stuck: bool) -> Swept:
-        """What each thread did. `look_for_stuck`: ask for those that wanted to run and never did."""
+    def end(self, online: frozenset[int], *, look_for_stuck: bool) -> Swept:
+        """What each thread did. `online`: the CPUs. `look_for_stuck`: ask for those that wanted to run and never did."""
+        self._online = online
         before, switches, begun_s = self._first, self._switches, self._begun_s
         self._begun_s = self._host.monotonic()
         last = dict(self._read_all())
@@ -96,14 +99,7 @@ class Sweep:
             if first is not None and first.raw == now.raw:
                 thread = self._stuck(tid, now) if look_for_stuck else None
             else:
-                fresh = Reading(now.pid, begun_s, b"0 0 0")
-                moved = None if first is None or first.pid != now.pid else self._moved(tid, first, now)
-                is_new = moved is None or moved.running < 0 or (moved.waiting or 0) < 0
-                thread = self._thread(
-                    self._moved(tid, fresh, now) if moved is None or is_new else moved,
-                    now.at_s - (begun_s if first is None or is_new else first.at_s),
-                    (begun_s, _NOTHING) if is_new else switches.get(tid),
-                )
+                thread = self._since(tid, first, now, begun_s, switches.get(tid))
             if thread is not None:
                 found.setdefault(now.pid, []).append(thread)
         ended = sum(tid not in last for tid in before)
@@ -124,25 +120,39 @@ class Sweep:
             return None
         return Reading(pid, self._host.monotonic(), raw)
 
-    def _moved(self, tid: int, first: Reading, now: Reading) -> Moved:
-        """Negative where the counters fell."""
+    def _since(
+        self, tid: int, first: Reading | None, now: Reading, begun_s: float, switches: tuple[float, TaskSched] | None
+    ) -> Thread | None:
+        """What a thread did since its first reading; since the window's begin where it is new. None: unknown, or it has ended."""
+        new = Reading(now.pid, begun_s, b"0 0 0")
+        begin = new if first is None or first.pid != now.pid else first
+        moved = self._moved(tid, begin, now)
+        if moved is not None and (moved.running < 0 or (moved.waiting or 0) < 0):
+            begin, moved = new, self._moved(tid, new, now)
+        if moved is None:
+            return None
+        return self._thread(moved, now.at_s - begin.at_s, (begun_s, _NOTHING) if begin is new else switches)
+
+    def _moved(self, tid: int, first: Reading, now: Reading) -> Moved | None:
+        """Negative where the counters fell; None for a text that was cut short."""
         then, later, passed_ms = self._times(first.raw), self._times(now.raw), 1000 * max(now.at_s - first.at_s, 1e-6)
+        if then is None or later is None:
+            return None
         waiting = slices = None
-        if later.wait_ms is not None:
-            waiting = (later.wait_ms - (then.wait_ms or 0.0)) / passed_ms
-        if later.slices is not None:
-            slices = 1000 * (later.slices - (then.slices or 0)) / passed_ms
+        if then.wait_ms is not None and later.wait_ms is not None:
+            waiting = (later.wait_ms - then.wait_ms) / passed_ms
+        if then.slices is not None and later.slices is not None:
+            slices = 1000 * (later.slices - then.slices) / passed_ms
         return Moved(now.pid, tid, (later.cpu_ms - then.cpu_ms) / passed_ms, waiting, slices)
 
-    def _times(self, raw: bytes) -> SchedStat:
-        """Of a text that was cut short, nothing is known to have passed."""
+    def _times(self, raw: bytes) -> SchedStat | None:
         text = raw.decode("utf-8", "surrogateescape")
         try:
             if self.has_waits or raw == b"0 0 0":
                 return parse_schedstat(text)
             stat = parse_stat(text)
         except BadInput:
-            return SchedStat(0.0, None)
+            return None
         return SchedStat((stat.user_ticks + stat.system_ticks) * 1000 / self._host.clock_ticks, None)
 
     def _read_switches(self, pid: int, tid: int) -> tuple[float, TaskSched] | None:
@@ -186,13 +196,15 @@ class Sweep:
         status = fs.maybe(parse_status, pid, "task", tid, "status")
         if status is not None:
             allowed = parse_cpu_list(status.fields.get("Cpus_allowed_list", "")) or frozenset()
-            thread = thread._replace(allowed=allowed)
+            thread = thread._replace(allowed=allowed & self._online or allowed)  # it names CPUs too that may be added
         if place is None:
             return thread
         if waiting is not None and place.state == _RUNNABLE and thread.voluntary == 0 and thread.average_wait_s:
             # It never slept, so it waited whenever it did not run. The end of the last wait is not known.
             waiting = min(1.0 - thread.running, waiting + thread.average_wait_s / passed_s)
-        return thread._replace(cpu=place.cpu, policy=place.policy, nice=place.nice, waiting=waiting)
+        return thread._replace(
+            cpu=place.cpu, policy=place.policy, nice=place.nice, waiting=waiting, is_bound=place.is_bound
+        )
 
     def _stuck(self, tid: int, now: Reading) -> Thread | None:
         """A thread that wants to run and did not all the time: schedstat counts a wait when it ends."""

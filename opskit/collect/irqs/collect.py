@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from opskit.collect.cpu_use import cpu_use
 from opskit.collect.irqs.facts import TIMERS, Balancer, Cpu, Facts, Interrupt
 from opskit.collect.irqs.interfaces import other_interfaces, our_interfaces
-from opskit.collect.irqs.losses import LEAST_SOFTIRQ, MOST_CPUS, measure_losses, with_loss
 from opskit.collect.irqs.pinned import ThreadScan
 from opskit.collect.schedule import window_end_s
+from opskit.collect.softirq_losses import accounts_irqs, measuring_losses, with_loss, worth_measuring
 from opskit.proc.cpu_masks import parse_cpu_mask
 from opskit.proc.cpu_topology import read_topology
 from opskit.proc.files.cpu_times import parse_cpu_times
@@ -76,8 +76,7 @@ class Collector:
         end_s = first.at_s + self._window_s
         if self._watches:
             end_s = window_end_s(self._begun_s, begun_s, self._window_s, self._after_s)
-        losses = self._losses(first, threads, end_s)
-        self._host.sleep(max(0.0, end_s - self._host.monotonic()))
+        losses = self._losses(first, end_s)
         last = self._read()
         facts = self._facts(first, last, threads, losses)
         if self._watches:
@@ -106,28 +105,23 @@ class Collector:
             fs.maybe(parse_net_dev, _NET, "dev", default={}),
         )
 
-    def _losses(self, first: _Reading, threads: ThreadScan, end_s: float) -> Mapping[int, float]:
-        """Wait for a part of the window. Measure the CPUs with most softirqs in the rest where the kernel only samples their time."""
-        host = self._host
-        if not host.is_own or _accounts_irqs(first) is not False:
-            return {}
-        host.sleep(max(0.0, (end_s - host.monotonic()) * _DECIDES))
-        uses = cpu_use(first.times, host.fs.maybe(parse_cpu_times, "stat", default={}))
-        special = first.topology.isolated | first.topology.tickless
-        hot = [use for use in uses if use.softirq >= LEAST_SOFTIRQ and use.cpu not in special]
-        if not hot:
-            return {}
-        hot.sort(key=lambda use: -use.softirq)
-        cpus = [use.cpu for use in hot[:MOST_CPUS]]
-        softirq_threads = {cpu: pid for cpu in cpus if (pid := threads.softirq_thread(cpu)) is not None}
-        return measure_losses(host, cpus, end_s, softirq_threads)
+    def _losses(self, first: _Reading, end_s: float) -> Mapping[int, float]:
+        """Wait for the window. In its last part, measure the CPUs with most softirqs where the kernel only samples their time."""
+        host, hot = self._host, []
+        if host.is_own and accounts_irqs(first.times) is False:
+            host.sleep(max(0.0, (end_s - host.monotonic()) * _DECIDES))
+            uses = cpu_use(first.times, host.fs.maybe(parse_cpu_times, "stat", default={}))
+            hot = worth_measuring(uses, first.topology.isolated | first.topology.tickless)
+        with measuring_losses(host, hot, end_s) as losses:
+            host.sleep(max(0.0, end_s - host.monotonic()))
+            return losses()
 
     def _facts(self, first: _Reading, last: _Reading, threads: ThreadScan, losses: Mapping[int, float]) -> Facts:
         host, topology = self._host, last.topology
         elapsed_s = max(last.at_s - first.at_s, 1e-6)
         ours = our_interfaces(host.fs, first.devices, last.devices, elapsed_s)
         interrupts = self._interrupts(first, last, elapsed_s, ours)
-        cpus = tuple(with_loss(cpu, losses.get(cpu.use.cpu)) for cpu in _cpus(first, last, elapsed_s, interrupts))
+        cpus = tuple(_measured(cpu, losses.get(cpu.use.cpu)) for cpu in _cpus(first, last, elapsed_s, interrupts))
         interfaces = tuple(each.interface for each in ours)
         steered = _steered_from_elsewhere(cpus, ours)
         others, missing = other_interfaces(host, steered) if steered else ((), ())
@@ -143,7 +137,7 @@ class Collector:
             Balancer(*balancers[0]) if balancers else None,
             topology.isolated,
             topology.tickless,
-            _accounts_irqs(last),
+            accounts_irqs(last.times),
             (*_unread(last), *missing),
             usual or frozenset(),
             host.sysctl("net", "core", "netdev_max_backlog"),
@@ -174,9 +168,8 @@ class Collector:
         return tuple(found)
 
 
-def _accounts_irqs(reading: _Reading) -> bool | None:
-    """Whether the kernel measures irq time: a tick never finds an interrupt, since it is one itself."""
-    return any(time.irq for time in reading.times.values()) if reading.times else None
+def _measured(cpu: Cpu, share: float | None) -> Cpu:
+    return cpu if share is None else cpu._replace(use=with_loss(cpu.use, share), is_measured=True)
 
 
 def _usual(topology: Topology) -> frozenset[int]:

@@ -14,7 +14,6 @@ from opskit.proc.fs import optional
 from opskit.proc.irqbalance import NAME
 from opskit.proc.kernel.affinity import allowed_cpus, takes_what_is_left
 from opskit.proc.thread_names import thread_name
-from opskit.quantities import integer
 from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
 
 _LEAST_RUNNING = 0.005  # of a CPU: others are not listed
 _MOST_PINNED = 200
-_COMM, _KSOFTIRQD = NAME.encode() + b"\n", b"ksoftirqd/"
+_COMM = NAME.encode() + b"\n"
 
 
 class _Thread(NamedTuple):
@@ -43,7 +42,6 @@ class ThreadScan:
         """Read the affinity of all threads. `usual`: the CPUs of a thread that nobody has pinned."""
         self._host, self._is_own = host, host.is_own
         self.balancers: list[int] = []
-        self._ksoftirqds: dict[int, int] = {}
         ourselves = optional(host.fs.link, "self", default=b"")
         self._threads = [
             thread
@@ -52,20 +50,11 @@ class ThreadScan:
             for thread in self._pinned_of(pid, usual)
         ]  # fmt: skip
 
-    def softirq_thread(self, cpu: int) -> int | None:
-        """The PID of a CPU's kernel thread for softirqs."""
-        pid = self._ksoftirqds.get(cpu)
-        stat = None if pid is None else self._host.fs.maybe(parse_stat, pid, "stat")
-        return pid if stat is not None and stat.is_kernel_thread else None
-
     def _pinned_of(self, pid: int, usual: frozenset[int]) -> Iterator[_Thread]:
         """The threads of a process that may not use all of the usual CPUs; none of kernel threads."""
         fs = self._host.fs
-        name = optional(fs.read, pid, "comm", default=b"")
-        if name == _COMM:
+        if optional(fs.read, pid, "comm", default=b"") == _COMM:
             self.balancers.append(pid)
-        if name.startswith(_KSOFTIRQD) and (cpu := integer(name[len(_KSOFTIRQD) : -1])) is not None:
-            self._ksoftirqds[cpu] = pid
         is_users: bool | None = None
         for tid in optional(fs.tids, pid, default=[]):
             allowed = self._allowed(pid, tid)

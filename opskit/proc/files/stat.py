@@ -11,8 +11,8 @@ from opskit.records import NamedTuple
 
 # Flags, major faults, utime, stime, threads, start; counted from the state.
 _UNSIGNED = (6, 9, 11, 12, 17, 19)
-_NICE, _CPU, _POLICY = 16, 36, 38
-_PF_EXITING, _PF_KTHREAD = 0x00000004, 0x00200000
+_FLAGS, _NICE, _CPU, _POLICY = 6, 16, 36, 38
+_PF_EXITING, _PF_KTHREAD, _PF_NO_SETAFFINITY = 0x00000004, 0x00200000, 0x04000000
 
 
 class ProcStat(NamedTuple):
@@ -43,12 +43,16 @@ class ProcStat(NamedTuple):
 
 
 class Placement(NamedTuple):
-    """How a thread is scheduled. `cpu`: the one it ran on last; None: unknown. `policy`: SCHED_OTHER 0, FIFO 1, RR 2, BATCH 3, IDLE 5."""
+    """How a thread is scheduled. `cpu`: the one it ran on last; None: unknown. `policy`: SCHED_OTHER 0, FIFO 1, RR 2, BATCH 3, IDLE 5.
+
+    `is_bound`: a kernel thread whose CPUs nobody can change.
+    """
 
     state: str
     nice: int
     cpu: int | None
     policy: int
+    is_bound: bool = False
 
 
 def parse_placement(text: str) -> Placement:
@@ -57,7 +61,8 @@ def parse_placement(text: str) -> Placement:
     numbers = [signed(words[at]) for at in (_NICE, _CPU, _POLICY)] if len(words) > _POLICY else [None]
     if len(numbers) < 3 or numbers[0] is None or numbers[2] is None:
         raise BadInput("stat", "cut short", found=text)
-    return Placement(words[0], numbers[0], numbers[1], numbers[2])
+    is_bound = bool((integer(words[_FLAGS]) or 0) & _PF_NO_SETAFFINITY)
+    return Placement(words[0], numbers[0], numbers[1], numbers[2], is_bound)
 
 
 def parse_stat(text: str) -> ProcStat:

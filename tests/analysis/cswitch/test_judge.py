@@ -158,6 +158,56 @@ def test_softirqs_beside_other_threads():
         assert of(threads=(half,), cpus=made.FLOODED_CPUS, processes=beside).rows[0].why == why
 
 
+def test_each_cause_has_its_finding():
+    """A thread that loses its CPU unseen, beside one whose wait is no finding: the answer is about the warning."""
+    spin = made.flooded().facts.threads[0]
+    other = made.burner(1, 0.5, allowed=frozenset({1}))
+    busy = (made.FLOODED_CPUS[0], made.BUSY_CPUS[1])
+    result = of(threads=(other, spin), cpus=busy)
+    assert [row.why for row in result.rows] == ["outnumbered", "softirqs"]
+    assert [each.code for each in result.findings] == ["irq-pinned-thread"]
+    assert result.verdict[0].startswith("spin (7525) is losing 39 % of CPU 0 to softirqs")
+    starved = of(threads=(other._replace(running=0.1, waiting=0.9), spin), cpus=busy)
+    assert {each.code for each in starved.findings} == {"irq-pinned-thread", "jvm-cpu-wait"}
+
+
+def _of_machine(*workers, **more):
+    """The answer about the machine, of processes with one thread each."""
+    waits = [
+        ProcessWaits(made.SHELL._replace(pid=one.tid, command=one.name), one.running, one.waiting, one.slices, 1, one)
+        for one in workers
+    ]
+    return judge(made.host(processes=tuple(waits), **more).facts)
+
+
+def test_each_cause_has_its_finding_on_the_machine():
+    """Batch work that waits most hides no process that loses its CPU to softirqs; without waits, that one is the answer."""
+    spin = made.flooded().facts.threads[0]
+    batch = made.burner(1, 0.75, allowed=frozenset({1}))
+    crowded = _of_machine(batch, spin, cpus=(made.FLOODED_CPUS[0], made.BUSY_CPUS[1]))
+    assert [each.code for each in crowded.findings] == ["irq-pinned-thread", "runnable-above-cpus"]
+    said = "spin of 7525 (spin) is losing 39 % of CPU 0 to softirqs."
+    assert crowded.verdict[0].replace("spin (7525)", "spin") == said
+    alone = _of_machine(spin, cpus=made.FLOODED_CPUS, runnable=1.0)
+    assert len(alone.verdict) == 1
+    assert "is losing 39 % of CPU 0" in alone.verdict[0]
+
+
+def test_a_kernel_thread_that_nobody_can_move():
+    """ksoftirqd/0 waits behind a program on its CPU: no command could pin it elsewhere."""
+    kernel = made.burner(0, 0.6, name="ksoftirqd/0", java_name=None, allowed=FIRST, is_bound=True)
+    assert [row.why for row in _of_machine(kernel, cpus=IDLE_NEIGHBOUR).processes] == ["outnumbered"]
+
+
+@pytest.mark.parametrize("is_measured", [True, False])
+def test_where_the_share_of_softirqs_comes_from(is_measured):
+    """A thread beside it, or the clock ticks."""
+    facts = made.flooded().facts
+    cpus = (facts.cpus[0]._replace(is_measured=is_measured), *facts.cpus[1:])
+    [finding] = judge(facts._replace(cpus=cpus)).findings
+    assert finding.evidence.startswith("a thread that spun on CPU 0" if is_measured else "/proc/stat: CPU 0, idle")
+
+
 def _pair(**more):
     threads = tuple(
         made.SLEEPER._replace(tid=tid, name=f"side-{tid}", voluntary=7_600.0, running=0.4) for tid in (11, 12)

@@ -55,6 +55,7 @@ def test_placement():
     """The nice value, the CPU and the policy, behind a name that looks like fields; a line that is cut short raises BadInput."""
     fields = "R " + " ".join(map(str, range(4, 19))) + " -5 " + " ".join(map(str, range(20, 39))) + " 7 0 3 0 0\n"
     assert parse_placement(f"42 (a) R 1 ( {fields}"[:9] + f") {fields}") == Placement("R", -5, 7, 3)
+    assert parse_placement(f"9 (kworker/0:1) {fields.replace(' 9 ', ' 69238880 ', 1)}").is_bound
     for text in ("", "42 (a)", f"42 (a) {REST}", f"42 (a) {fields[:60]}"):
         with pytest.raises(BadInput):
             parse_placement(text)

@@ -10,7 +10,8 @@ import time
 import irqresults
 import pytest
 
-from opskit.collect.irqs.losses import measure_losses, with_loss
+from opskit.collect import softirq_losses
+from opskit.collect.softirq_losses import measuring_losses, with_loss
 from opskit.host import Host
 from opskit.proc.fs import ProcFS
 
@@ -42,9 +43,12 @@ def hog():
         each.stdout.close()
 
 
-def measured(window_s=0.5, threads=None):
+def measured(cpu=CPU, window_s=0.5):
     host = Host(ProcFS())
-    return measure_losses(host, [CPU], host.monotonic() + window_s, threads or {})
+    until_s = host.monotonic() + window_s
+    with measuring_losses(host, [cpu], until_s) as losses:
+        host.sleep(window_s)
+        return losses()
 
 
 def children():
@@ -77,29 +81,44 @@ def test_a_cpu_that_a_real_time_thread_keeps(hog, root_only):
     assert time.monotonic() - begun < 60
 
 
-def test_time_in_ksoftirqd_counts(hog):
+def test_time_in_ksoftirqd_counts(hog, monkeypatch):
     """A thread that runs beside is taken for ksoftirqd here: its time is added."""
     pid = hog("ordinary")
-    found = [measured(threads={CPU: pid}).get(CPU, 0.0)]
+    monkeypatch.setattr(softirq_losses, "_softirq_threads", lambda _host, _cpus: [(CPU, pid)])
+    found = [measured().get(CPU, 0.0)]
     while found[-1] < 0.2 and len(found) < 4:
-        found.append(measured(threads={CPU: pid}).get(CPU, 0.0))
+        found.append(measured().get(CPU, 0.0))
     assert found[-1] >= 0.2, found
 
 
 def test_a_cpu_where_opskit_may_not_run():
     """It is left out."""
-    host = Host(ProcFS())
-    assert measure_losses(host, [8191], host.monotonic() + 0.1, {}) == {}
+    assert measured(8191, 0.1) == {}
+
+
+def test_the_threads_for_softirqs(root_only):
+    """Those of the kernel, one for each CPU; not a program with such a name."""
+    program = [
+        sys.executable,
+        "-c",
+        f"open('/proc/self/comm', 'w').write('ksoftirqd/{CPU}'); print(1, flush=True); input()",
+    ]
+    with subprocess.Popen(program, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as named:
+        try:
+            named.stdout.readline()
+            found = dict(softirq_losses._softirq_threads(Host(ProcFS()), [CPU, 8191]))
+        finally:
+            named.kill()
+    assert [*found] == [CPU]
+    assert found[CPU] != named.pid
 
 
 @pytest.mark.parametrize("ticks", [{"user": 0.3, "system": 0.1, "softirq": 0.5}, {"softirq": 1.0}, {}])
 @pytest.mark.parametrize("share", [0.0, 0.42, 1.0])
 def test_the_rest_of_the_time_is_divided_as_the_ticks_say(ticks, share):
     """All shares together are 1, none is below 0."""
-    cpu = irqresults.row(0, **ticks).cpu
-    found = with_loss(cpu, share)
-    shares = found.use[1:]
-    assert (found.use.softirq, found.is_measured) == (share, True)
-    assert sum(shares) == pytest.approx(1)
-    assert min(shares) >= 0
-    assert with_loss(cpu, None) == cpu
+    use = irqresults.row(0, **ticks).cpu.use
+    found = with_loss(use, share)
+    assert found.softirq == share
+    assert sum(found[1:]) == pytest.approx(1)
+    assert min(found[1:]) >= 0

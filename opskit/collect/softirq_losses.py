@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from contextlib import contextmanager, suppress
 from functools import partial
+from time import sleep
 from typing import TYPE_CHECKING
 
 from opskit.errors import NotSupported
@@ -76,8 +77,10 @@ def measuring_losses(
     with Guard():
         try:
             with suppress(NotSupported):  # no process can be started
-                for cpu in cpus:
-                    children[start_child(partial(_on_cpu, cpu, rounds, apart_s))] = cpu
+                for at, cpu in enumerate(cpus):
+                    # By turns: a thread that is measured keeps the one from its CPU that sends to the others.
+                    begin_s = at * apart_s / len(cpus)
+                    children[start_child(partial(_on_cpu, cpu, begin_s, rounds, apart_s))] = cpu
             with Interruptible():
                 yield end
         finally:
@@ -104,11 +107,12 @@ def _thread_times(host: Host, threads: Mapping[int, int]) -> dict[int, float]:
     return {cpu: time.cpu_ms for cpu, time in times.items() if time is not None}
 
 
-def _on_cpu(cpu: int, rounds: int, apart_s: float, send: Send) -> None:
+def _on_cpu(cpu: int, begin_s: float, rounds: int, apart_s: float, send: Send) -> None:
     from opskit.proc.kernel.children import pin
     from opskit.proc.kernel.lost_time import measure
 
     pin({cpu})
+    sleep(begin_s)
     measure(rounds, _ROUND_S, apart_s, send)
 
 

@@ -196,14 +196,22 @@ def test_threads_that_end_in_the_window_are_counted_as_missing(program):
 
 
 def test_softirqs_are_taken_from_a_pinned_thread(tmp_path):
-    """The counters call it the thread's own time; the CPU's softirqs do not."""
-    with floodstage.flood(tmp_path, 90_000) as staged:
-        # Other tests run on that CPU too.
+    """The counters call it the thread's own time. A thread beside it measures what it loses: within 8 points, of some windows."""
+    seen = []
+    with floodstage.flood(tmp_path, 90_000) as staged, schedtrace.promptly():
+        # Other tests run on that CPU too: both go before them.
         os.sched_setscheduler(staged.spinner.pid, os.SCHED_RR, os.sched_param(1))
         time.sleep(0.4)
-        result = until(staged.spinner.pid, found("irq-pinned-thread"))
-        said = result.verdict[0]
-        assert re.fullmatch(
-            rf"spinner \({staged.spinner.pid}\) is losing \d+ % of CPU {staged.cpu} to softirqs\.", said
-        )
+        for _ in range(TRIES):
+            begin_ns = time.monotonic_ns()
+            result = judge(look(staged.spinner.pid, 1.0))
+            load = next(load for load in result.facts.cpus if load.use.cpu == staged.cpu)
+            seen.append((load.use.softirq, staged.lost(begin_ns, time.monotonic_ns()), load.is_measured, result.verdict))
+            if load.is_measured and abs(seen[-1][0] - seen[-1][1]) <= 0.08 and found("irq-pinned-thread")(result):
+                break
+        else:
+            raise AssertionError(seen)
+        said = rf"spinner \({staged.spinner.pid}\) is losing \d+ % of CPU {staged.cpu} to softirqs\."
+        assert re.fullmatch(said, result.verdict[0])
         assert result.next == "opskit irqs"
+        assert result.facts.threads[0].waiting < 0.2, "it does not wait"

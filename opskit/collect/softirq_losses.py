@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from contextlib import contextmanager, suppress
 from functools import partial
-from time import sleep
 from typing import TYPE_CHECKING
 
+from opskit.collect.cpu_use import cpu_use
 from opskit.errors import NotSupported
 from opskit.interrupts import Guard, Interruptible
 from opskit.proc.files.schedstat import parse_schedstat
@@ -17,7 +17,7 @@ from opskit.proc.files.stat import parse_stat
 from opskit.proc.fs import optional
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterator, Mapping
 
     from opskit.collect.cpu_use import CpuUse
     from opskit.host import Host
@@ -25,9 +25,12 @@ if TYPE_CHECKING:
     from opskit.proc.kernel.children import Child, Send
 
 _LEAST_SOFTIRQ, _MOST_CPUS = 0.06, 4
+_LEAST_TICKS = 2  # in softirqs: one may be chance
 _MOST_S, _ROUND_S = 0.1, 0.01
 _LATE_S, _LATE = 0.3, 0.2  # of the time that there is: how long to wait for an answer behind it
 _USED = 0.9  # of the time that there is: a busy CPU comes late to the last round
+_SPINS = 0.5  # of that time, at most
+_STEALS = 0.02  # of a CPU: the hypervisor's part, which a thread may see as a loss too
 _LEAST_NS = 5_000_000  # on the CPU: from less, nothing follows
 
 
@@ -36,9 +39,15 @@ def accounts_irqs(times: Mapping[int, CpuTime]) -> bool | None:
     return any(time.irq for time in times.values()) if times else None
 
 
-def worth_measuring(uses: Iterable[CpuUse], but: Collection[int] = ()) -> list[int]:
+def worth_measuring(before: Mapping[int, CpuTime], now: Mapping[int, CpuTime], but: Collection[int] = ()) -> list[int]:
     """The CPUs on which ticks have found most softirqs, where those are many; without the CPUs `but`."""
-    hot = [use for use in uses if use.softirq >= _LEAST_SOFTIRQ and use.cpu not in but]
+    hot = [
+        use
+        for use in cpu_use(before, now)
+        if use.softirq >= _LEAST_SOFTIRQ
+        and now[use.cpu].since(before[use.cpu]).softirq >= _LEAST_TICKS
+        and use.cpu not in but
+    ]
     return [use.cpu for use in sorted(hot, key=lambda use: -use.softirq)[:_MOST_CPUS]]
 
 
@@ -56,8 +65,9 @@ def measuring_losses(
     from opskit.proc.kernel.children import start_child
 
     begun_s = host.monotonic()
-    rounds = max(1, int(most_s / _ROUND_S))
-    apart_s = max((until_s - begun_s) * _USED / rounds, _ROUND_S)
+    usable_s = (until_s - begun_s) * _USED
+    rounds = max(1, min(round(most_s / _ROUND_S), int(usable_s * _SPINS / _ROUND_S)))
+    apart_s = max(usable_s / rounds, _ROUND_S)
     late_s = min(_LATE_S, _LATE * (until_s - begun_s))
     threads = dict(_softirq_threads(host, cpus))
     before = _thread_times(host, threads)
@@ -112,8 +122,7 @@ def _on_cpu(cpu: int, begin_s: float, rounds: int, apart_s: float, send: Send) -
     from opskit.proc.kernel.lost_time import measure
 
     pin({cpu})
-    sleep(begin_s)
-    measure(rounds, _ROUND_S, apart_s, send)
+    measure(begin_s, rounds, _ROUND_S, apart_s, send)
 
 
 def _answer(child: Child, timeout_s: float) -> float | None:
@@ -129,6 +138,8 @@ def _answer(child: Child, timeout_s: float) -> float | None:
 
 def with_loss(use: CpuUse, share: float) -> CpuUse:
     """The CPU with a measured softirq share; what is left of its time is divided as the ticks say."""
+    if use.steal >= _STEALS:
+        share = min(share, use.softirq)
     others = 1 - use.softirq
     if others <= 0:
         return use._replace(softirq=share, user=1 - share)

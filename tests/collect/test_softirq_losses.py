@@ -13,6 +13,7 @@ import pytest
 from opskit.collect import softirq_losses
 from opskit.collect.softirq_losses import measuring_losses, with_loss
 from opskit.host import Host
+from opskit.proc.files.cpu_times import CpuTime
 from opskit.proc.fs import ProcFS
 
 CPU = min(os.sched_getaffinity(0))
@@ -122,3 +123,18 @@ def test_the_rest_of_the_time_is_divided_as_the_ticks_say(ticks, share):
     assert found.softirq == share
     assert sum(found[1:]) == pytest.approx(1)
     assert min(found[1:]) >= 0
+
+
+def test_what_a_hypervisor_steals_is_no_loss_to_interrupts():
+    """The measuring thread may see it as a gap: then the ticks bound what interrupts take."""
+    use = irqresults.row(0, user=0.3, softirq=0.1, steal=0.4).cpu.use
+    assert with_loss(use, 0.5).softirq == 0.1
+    assert with_loss(use, 0.05).softirq == 0.05
+
+
+def test_which_cpus_are_worth_measuring():
+    """Those with most softirqs: not by one tick alone, no isolated ones, at most four."""
+    before = dict.fromkeys(range(9), CpuTime(0, 0, 0, 0, 0))
+    after = {cpu: CpuTime(90 - 9 * cpu, 0, 0, 10, 0, 0, 9 * cpu) for cpu in range(9)}
+    assert softirq_losses.worth_measuring(before, after, {8}) == [7, 6, 5, 4]
+    assert softirq_losses.worth_measuring(before, {0: CpuTime(5, 0, 0, 0, 0, 0, 1)}) == []

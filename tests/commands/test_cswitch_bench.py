@@ -9,13 +9,12 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from pathlib import Path
 
 import jsonschema
 import nativeprograms
 import promtext
 import pytest
+from measuring import gone, measuring
 from schemafiles import schema_of
 from shells import NOBODY
 from terminal import on_terminal
@@ -180,41 +179,14 @@ def test_on_a_terminal_it_fits_the_first_screen():
     assert max(map(len, lines)) <= 80
 
 
-def measuring(*words, sizes="1K,2K,4K,8K,16K,32K,64K,128K"):
+def measuring_long(*words, sizes="1K,2K,4K,8K,16K,32K,64K,128K"):
     """A run that takes many seconds, with two children at work."""
-    running = subprocess.Popen(
-        [sys.executable, "-m", "opskit", "cswitch", "--bench", "--ws", sizes, *words],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
-    deadline = time.monotonic() + 30
-    found = []
-    while len(found) < 2 and time.monotonic() < deadline and running.poll() is None:
-        time.sleep(0.01)
-        found = [int(word) for word in Path(f"/proc/{running.pid}/task/{running.pid}/children").read_text().split()]
-    return running, found
-
-
-def gone(pids):
-    """Whether none of them runs, at the latest after some seconds."""
-    deadline = time.monotonic() + 10
-    while any(alive(pid) for pid in pids):
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.02)
-    return True
-
-
-def alive(pid):
-    """Whether it has not ended; a zombie has."""
-    try:
-        return "State:\tZ" not in Path(f"/proc/{pid}/status").read_text()
-    except OSError:
-        return False
+    return measuring("cswitch", "--bench", "--ws", sizes, *words, children=2)
 
 
 def test_interrupted_it_shows_what_there_is():
     """Exit code 130, whole JSON with the figures so far; no child is left."""
-    running, children = measuring("-f", "json")
+    running, children = measuring_long("-f", "json")
     running.send_signal(signal.SIGINT)
     out, err = running.communicate(timeout=30)
     assert (running.returncode, "Traceback" in err) == (130, False)
@@ -230,7 +202,7 @@ def test_interrupted_it_shows_what_there_is():
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGHUP])
 def test_the_children_end_with_it(number):
     """However it ends."""
-    running, children = measuring("-f", "text")
+    running, children = measuring_long("-f", "text")
     running.send_signal(number)
     _, err = running.communicate(timeout=30)
     assert running.returncode == -number, err
@@ -241,7 +213,7 @@ def test_the_children_end_with_it(number):
 @pytest.mark.parametrize("side", [0, 1])
 def test_a_child_that_is_killed(side):
     """Its figure is missing, and why; the others are there."""
-    running, children = measuring("--pin", "one", "-f", "json", sizes="1K")
+    running, children = measuring_long("--pin", "one", "-f", "json", sizes="1K")
     os.kill(children[side], signal.SIGKILL)
     out, err = running.communicate(timeout=60)
     assert running.returncode == 0, err

@@ -10,13 +10,12 @@ import re
 import shutil
 import signal
 import subprocess
-import sys
 import time
-from pathlib import Path
 
 import jsonschema
 import promtext
 import pytest
+from measuring import gone, measuring
 from schemafiles import schema_of
 from shells import NOBODY
 from stracing import ACTS, OPENS, SIGNALS, traced
@@ -177,42 +176,16 @@ def test_a_watch(inprocess):
     assert done.out.count("was late by") == 2
 
 
-def measuring(*words, out=subprocess.PIPE):
-    """A run that would last a minute, with its children started."""
-    running = subprocess.Popen(
-        [sys.executable, "-m", "opskit", "irqs", "--jitter", "-i", "60", *words],
-        stdout=out,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    deadline = time.monotonic() + 30
-    cpus = len(read_online_cpus(ProcFS()))
-    while len(children_of(running.pid)) < cpus and time.monotonic() < deadline:
-        time.sleep(0.02)
+def measuring_long(*words):
+    """A run that would last a minute, with its children at work."""
+    found = measuring("irqs", "--jitter", "-i", "60", *words, children=len(read_online_cpus(ProcFS())))
     time.sleep(0.3)
-    return running, children_of(running.pid)
-
-
-def children_of(pid):
-    return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
-
-
-def gone(pids):
-    """Whether none of them runs, at the latest after some seconds."""
-    deadline = time.monotonic() + 10
-    while any(
-        os.path.exists(f"/proc/{pid}/exe") and "State:\tZ" not in Path(f"/proc/{pid}/status").read_text()
-        for pid in pids
-    ):
-        if time.monotonic() > deadline:
-            return False
-        time.sleep(0.02)
-    return True
+    return found
 
 
 def test_interrupted_it_shows_what_there_is():
     """Exit code 130; the percentiles of the time so far."""
-    running, children = measuring("-f", "json")
+    running, children = measuring_long("-f", "json")
     running.send_signal(signal.SIGINT)
     out, err = running.communicate(timeout=30)
     assert (running.returncode, "Traceback" in err) == (130, False)
@@ -226,7 +199,7 @@ def test_interrupted_it_shows_what_there_is():
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGHUP])
 def test_the_children_end_with_it(number):
     """However it ends."""
-    running, children = measuring("-f", "text")
+    running, children = measuring_long("-f", "text")
     running.send_signal(number)
     _, err = running.communicate(timeout=30)
     assert running.returncode == -number, err

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from opskit.collect.cpu_use import cpu_use
 from opskit.collect.cswitch.facts import Facts, ProcessWaits
 from opskit.collect.cswitch.handoffs import Handoffs
 from opskit.collect.cswitch.machine import Machine, Quotas, loads, pressure, switches
@@ -110,7 +109,7 @@ class Collector:
         if self._last is None or not self._host.is_own or accounts_irqs(self._last.cpus) is not False:
             return ()
         now = self._host.fs.maybe(parse_cpu_times, "stat", default={})
-        return worth_measuring(cpu_use(self._last.cpus, now), self._topology.isolated | self._topology.tickless)
+        return worth_measuring(self._last.cpus, now, self._topology.isolated | self._topology.tickless)
 
     def _ask_who_runs(self, moved: Sequence[Moved]) -> Sweep | None:
         """Where threads wait: read the quotas of their cgroups, and for a process which others use the CPUs."""
@@ -173,9 +172,12 @@ class Collector:
             ):
                 continue  # it has ended, or another one has its PID
             worst = max(moved, key=lambda one: (one.waiting or 0.0, one.running))
+            counted = (
+                moved if self._ask.pid is None else ()
+            )  # of processes beside the one asked for, switches are not read twice
             found.append(ProcessWaits(
                 process, sum(one.running for one in moved), _sum(one.waiting for one in moved), _sum(one.slices for one in moved),
-                len(moved), worst, _sum(one.voluntary for one in moved), _sum(one.involuntary for one in moved),
+                len(moved), worst, _sum(one.voluntary for one in counted), _sum(one.involuntary for one in counted),
             ))  # fmt: skip
         yield from sorted(found, key=lambda one: (-(one.waiting or 0.0), -one.running, one.process.pid))
 

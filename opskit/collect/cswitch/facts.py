@@ -64,6 +64,11 @@ class ProcessWaits(NamedTuple):
     voluntary: float | None = None
     involuntary: float | None = None
 
+    @property
+    def worst_waiting(self) -> float | None:
+        """What the thread waited that waited most."""
+        return None if self.worst is None else self.worst.waiting
+
 
 class Quota(NamedTuple):
     """A cgroup that has a CPU quota: `cpus` in each period. In the window: periods, and those in which it was used up.

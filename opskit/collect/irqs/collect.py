@@ -110,8 +110,8 @@ class Collector:
         host, hot = self._host, []
         if host.is_own and accounts_irqs(first.times) is False:
             host.sleep(max(0.0, (end_s - host.monotonic()) * _DECIDES))
-            uses = cpu_use(first.times, host.fs.maybe(parse_cpu_times, "stat", default={}))
-            hot = worth_measuring(uses, first.topology.isolated | first.topology.tickless)
+            now = host.fs.maybe(parse_cpu_times, "stat", default={})
+            hot = worth_measuring(first.times, now, first.topology.isolated | first.topology.tickless)
         with measuring_losses(host, hot, end_s) as losses:
             host.sleep(max(0.0, end_s - host.monotonic()))
             return losses()

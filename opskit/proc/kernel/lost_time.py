@@ -16,9 +16,10 @@ _GAP_NS = 1_000  # Python takes a tenth of it between two readings
 _LOOPS = 500
 
 
-def measure(rounds: int, round_s: float, apart_s: float, send: Send) -> None:
-    """Spin for some rounds, `apart_s` from begin to begin. Send the ns for which this thread was on the CPU, and those that interrupts took of them."""
+def measure(begin_s: float, rounds: int, round_s: float, apart_s: float, send: Send) -> None:
+    """Spin for some rounds, the first one `begin_s` from now, `apart_s` from begin to begin. Send the ns for which this thread was on the CPU, and those that interrupts took of them."""
     ran = lost = 0
+    time.sleep(begin_s)
     for number in range(rounds):
         if number:
             time.sleep(max(apart_s - round_s, 0.0))

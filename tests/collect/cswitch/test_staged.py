@@ -206,7 +206,9 @@ def test_softirqs_are_taken_from_a_pinned_thread(tmp_path):
             begin_ns = time.monotonic_ns()
             result = judge(look(staged.spinner.pid, 1.0))
             load = next(load for load in result.facts.cpus if load.use.cpu == staged.cpu)
-            seen.append((load.use.softirq, staged.lost(begin_ns, time.monotonic_ns()), load.is_measured, result.verdict))
+            seen.append(
+                (load.use.softirq, staged.lost(begin_ns, time.monotonic_ns()), load.is_measured, result.verdict)
+            )
             if load.is_measured and abs(seen[-1][0] - seen[-1][1]) <= 0.08 and found("irq-pinned-thread")(result):
                 break
         else:

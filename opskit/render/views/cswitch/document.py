@@ -56,7 +56,7 @@ _WAITS: Sequence[Field[Result]] = (
     Field("threads", records(THREAD), value=lambda it: [*it.rows] if it.facts.process is not None else None,
           help="of the process, those that ran or waited: the longest wait first"),
     Field("processes", records(PROCESS_ROW), value=lambda it: [*it.processes],
-          help="of the machine, likewise; with a PID the others that used the CPUs for which its threads waited"),
+          help="of the machine, likewise; with a PID the others that used the CPUs for which its threads waited: their switches are null"),
     Field("cpus", records(CPU_ROW), value=lambda it: [*it.facts.cpus]),
     Field("isolated_cpus", list_of(ID), value=lambda it: sorted(it.facts.isolated), help="those that the scheduler leaves alone"),
     Field("cpuset", list_of(ID), value=lambda it: sorted(it.facts.cpuset), help="the CPUs that its cgroup, without a PID opskit's, allows"),

@@ -137,7 +137,9 @@ def _digits(seconds: float | None, units: int = 1, digits: int = 9) -> float | N
 def _worst(name: str) -> Callable[[ProcessRow], Any]:
     def value(row: ProcessRow) -> Any:
         worst = row.waits.worst
-        return None if worst is None else name_of(worst) if name == "name" else getattr(worst, name)
+        if worst is None:
+            return None
+        return name_of(worst) if name == "name" else getattr(worst, name)
 
     return value
 
@@ -163,7 +165,7 @@ WORST_WAITS: Field[ProcessRow] = Field(
     "worst_waiting",
     SHARE,
     "it waits",
-    _worst("waiting"),
+    rounded("waits.worst_waiting", 4),
     rank=3,
     help="0 to 1, of the window: the thread that waited most",
     show=_or_dash(percent),

@@ -71,6 +71,7 @@ TEXT_PROCESSES: Sequence[Field[ProcessRow]] = (
 PROCESSES: Sequence[Field[ProcessRow]] = (
     *waits_of("waits"), *switches_of("waits"), MOVED, PID, USER, COMMAND, WORST_WAITS, WORST, WHY,
 )  # fmt: skip
+OTHERS: Sequence[Field[ProcessRow]] = (*waits_of("waits"), MOVED, PID, USER, COMMAND, WORST_WAITS, WORST)
 
 
 def target(result: Result) -> dict[str, object] | None:
@@ -106,7 +107,7 @@ def _blocks(result: Result, shown: Shown) -> Iterator[Block[Any]]:
         yield Block([*_thread_columns(rows, shown)], rows, len(result.rows), one_line=True)
     if result.processes:
         processes = result.processes[: shown.first(OTHERS_TOP if result.rows else DEFAULT_TOP)]
-        columns = TEXT_PROCESSES if shown.text else _with_why(PROCESSES, processes)
+        columns = TEXT_PROCESSES if shown.text else OTHERS if result.rows else _with_why(PROCESSES, processes)
         title = None if shown.text or not result.rows else "other processes on these CPUs"
         yield Block(columns, processes, len(result.processes), title, one_line=True, details=bool(result.rows))
     cpus = [load for load in result.facts.cpus if shown.verbose or _is_taken(load)]
@@ -181,7 +182,8 @@ def _footer(facts: Facts, shown: Shown) -> Iterator[str]:
     moved = len(facts.threads) if facts.process is not None else sum(each.threads for each in facts.processes)
     still = facts.all_threads - moved
     if still > 0 and shown.verbose:
-        yield f"{plural(still, 'thread')} neither ran nor waited"
+        little = "neither ran nor waited" if facts.process is not None else "ran and waited for under 0.1 % of the time"
+        yield f"{plural(still, 'thread')} {little}"
     yield from dict.fromkeys(facts.missing)
     if shown.asked and facts.process is not None and not facts.is_jvm:
         yield f"--ask: {facts.process.pid} is not a JVM: its threads have no Java names"

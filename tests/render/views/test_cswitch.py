@@ -10,11 +10,16 @@ import promtext
 import pytest
 from schemafiles import schema_of
 
+from opskit.analysis.cswitch import bench
 from opskit.analysis.cswitch.moments import moment_of
-from opskit.collect.cswitch.facts import Handoff
+from opskit.collect.cswitch.bench import Calls
+from opskit.collect.cswitch.bench import Facts as Costs
+from opskit.collect.cswitch.facts import Handoff, ProcessWaits
+from opskit.proc.files.cpuinfo import CpuInfo
 from opskit.render.formats import csv, markdown, prometheus, table, text
 from opskit.render.formats import json as as_json
 from opskit.render.report import About
+from opskit.render.views.cswitch import bench as bench_view
 from opskit.render.views.cswitch import report as view
 from opskit.render.views.cswitch.document import Answer, complete
 
@@ -64,6 +69,27 @@ def test_the_screen_of_a_watch(name):
     assert rows_on(out, 80) <= 24
     for finding in result.findings:
         assert f"\nnext: {finding.next}\n" in out
+
+
+def test_a_long_name_of_a_cpu():
+    """The table of servers fits 80 columns."""
+    cpu = CpuInfo("Intel(R) Xeon(R) Platinum 8375C CPU @ 2.90GHz", False)
+    costs = bench.judge(Costs(Calls((0,), 85.0, 86.0, 0.03), (), cpu, (), is_virtual=True))
+    out = table.render(bench_view.report(made(cswitchfacts.still()).about, costs, text=False), 80, 24)
+    assert max(map(len, out.splitlines())) <= 80, out
+    assert "this machine (Int" in out
+    assert cpu.model in costs.servers[0].cpu
+
+
+def test_other_processes_beside_the_one_that_waits():
+    """Their switches are not read: no columns of dashes; shares have four digits."""
+    worst = cswitchfacts.burner(9, 1 / 3)
+    others = (ProcessWaits(cswitchfacts.SHELL, 2 / 3, 1 / 3, None, 1, worst),)
+    result = cswitchfacts.judged(cswitchfacts.facts(processes=others))
+    head = written(result).partition("other processes on these CPUs\n")[2].splitlines()[0]
+    assert head.split() == ["waits", "runs", "threads", "pid", "user", "command", "it", "waits", "worst", "thread"]
+    [row] = json.loads(written(result, "json"))["processes"]
+    assert (row["worst_waiting"], row["voluntary_per_s"]) == (0.3333, None)
 
 
 @pytest.mark.parametrize("name", ["healthy", "still", "quiet_host"])

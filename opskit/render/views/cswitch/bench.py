@@ -91,7 +91,7 @@ _METRICS: Sequence[Field[Row]] = (
 )
 _WITH_MEMORY = ("memory", "cache")
 SERVER: Sequence[Field[Server]] = (
-    Field("cpu", TEXT, "CPU"),
+    Field("cpu", TEXT, "CPU", shrinks=20),
     Field("call_s", SECONDS, "call", _seconds("call_ns"), show=_or_dash),
     Field("one_cpu_s", SECONDS, "switch", _seconds("pinned_ns"), show=_or_dash, help="of processes"),
     Field("threads_s", SECONDS, "of threads", _seconds("thread_ns"), show=_or_dash, help="on one CPU; null: not measured"),

@@ -118,14 +118,20 @@ class Words:
         return demand * len(theirs & its) / len(theirs) if theirs else demand
 
     def is_of_a_job(self, thread: Thread) -> bool:
-        """Whether mostly processes of its own program use the CPUs: a compile with -j8, whose work takes what there is."""
+        """Whether mostly processes of its own program use the CPUs: a compile with -j8, whose work takes what there is.
+
+        Each JVM is called java, whatever it does.
+        """
         own = self.facts.process
-        alike = (
+        if own is None or self.facts.is_jvm:
+            return False
+        name = own.command, own.uid
+        alike = sum(
             self._on_its_cpus(waits, thread)
             for waits in self.facts.processes
-            if own is not None and (waits.process.command, waits.process.uid) == (own.command, own.uid)
+            if (waits.process.command, waits.process.uid) == name
         )
-        return sum(alike) > max(self.demand_of_others(thread), 1.0) / 2
+        return alike > max(self.demand_of_others(thread), self.own_demand(thread), 1.0) / 2
 
     def no_cause(self, thread: Thread) -> str:
         """Why a wait that is not short has no cause, as far as is known: what stands behind the sentence."""

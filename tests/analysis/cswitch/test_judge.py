@@ -121,6 +121,11 @@ def test_processes_of_one_job_are_no_warning():
     others = tuple(ProcessWaits(one._replace(pid=pid), 0.25, 0.75, 60.0, 1, None) for pid in range(4300, 4307))
     job = {"process": one, "threads": (made.burner(0, 0.75),), "is_jvm": False}
     assert [(each.code, each.severity) for each in of(**job, processes=others).findings] == [("jvm-cpu-wait", "note")]
+    java = {**job, "process": one._replace(command="java"), "is_jvm": True}
+    servers = tuple(each._replace(process=each.process._replace(command="java")) for each in others)
+    assert of(**java, processes=servers).findings[0].severity == "warning", "other JVMs are other programs"
+    own = tuple(made.burner(number, 0.75, tid=number) for number in range(8))
+    assert of(**job | {"threads": own}, processes=others[:1]).findings[0].severity == "warning", "its own threads"
     foreign = tuple(each._replace(process=each.process._replace(command="ffmpeg")) for each in others)
     assert of(**job, processes=foreign).findings[0].severity == "warning"
 

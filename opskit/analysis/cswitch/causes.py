@@ -65,7 +65,9 @@ def allowed_loads(facts: Facts, thread: Thread) -> list[CpuLoad]:
 
 def free_cpus(facts: Facts, thread: Thread) -> list[int]:
     """CPUs with idle time that its affinity excludes, though its cpuset does not; never isolated ones."""
-    able = usable(facts) - thread.allowed - facts.isolated if thread.allowed and not thread.is_bound else frozenset()
+    if not thread.allowed or thread.is_bound:
+        return []
+    able = (thread.cpuset or usable(facts)) - thread.allowed - facts.isolated
     return [load.use.cpu for load in facts.cpus if load.use.cpu in able and load.use.idle >= IDLE]
 
 

@@ -162,7 +162,7 @@ class Collector:
 
     def _processes(self, threads: Threads) -> Iterator[ProcessWaits]:
         """Those that ran or waited, longest waits first."""
-        found = []
+        found, online = [], frozenset(self._topology.online)
         for pid, moved in threads.items():
             if _demand(moved) < _SHOWN:
                 continue
@@ -175,6 +175,8 @@ class Collector:
             counted = (
                 moved if self._ask.pid is None else ()
             )  # of processes beside the one asked for, switches are not read twice
+            if 0 < len(worst.allowed) < len(online) and (worst.waiting or 0.0) >= _HUNGRY and self._ask.pid is None:
+                worst = worst._replace(cpuset=read_cpuset(self._host.fs, pid, online))
             found.append(ProcessWaits(
                 process, sum(one.running for one in moved), _sum(one.waiting for one in moved), _sum(one.slices for one in moved),
                 len(moved), worst, _sum(one.voluntary for one in counted), _sum(one.involuntary for one in counted),

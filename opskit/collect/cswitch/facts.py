@@ -26,7 +26,7 @@ class Thread(NamedTuple):
     `running`, `waiting`: on a CPU, and runnable without one. `throttled`: the part of `waiting` for which the cgroup `throttled_by` had
     used up its quota. `slices`: how often it got a CPU. `migrations` to another CPU. `allowed` CPUs; empty: unknown. `cpu`: the one it ran on last.
     `policy`: SCHED_OTHER 0, FIFO 1, RR 2, BATCH 3, IDLE 5, DEADLINE 6. `java_name`: of its dump, in full. `is_bound`: a kernel thread whose CPUs nobody
-    can change.
+    can change. `cpuset`: of its cgroup, where that may be another one than that of the Facts.
     """
 
     tid: int
@@ -45,6 +45,7 @@ class Thread(NamedTuple):
     java_name: str | None = None
     throttled_by: str | None = None
     is_bound: bool = False
+    cpuset: frozenset[int] = frozenset()
 
     @property
     def average_wait_s(self) -> float | None:

@@ -178,6 +178,22 @@ def test_one_cpu_pins_nobody(look):
     assert [[each[1] for each in load.pinned] for load in pinned] == [[], [PID]]
 
 
+@pytest.mark.parametrize(("cpuset", "why"), [("1", "outnumbered"), ("0-1", "pinned")])
+def test_a_process_in_a_cpuset(look, cpuset, why):
+    """What its own cgroup forbids is no CPU to move to, though opskit may use it."""
+    machine = program(0.1, 0.9, allowed="1")
+    own = {
+        f"proc/{PID}/cgroup": "0::/app\n",
+        f"proc/{PID}/mountinfo": "30 23 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup rw\n",
+        "sys/fs/cgroup/cgroup.controllers": "cpuset cpu\n",
+        "sys/fs/cgroup/app/cpuset.cpus.effective": f"{cpuset}\n",
+    }
+    machine.odd = {path: lambda _, text=text: text for path, text in own.items()}
+    machine.odd["proc/stat"] = lambda s: f"cpu0 0 0 0 {round(s * HZ)} 0 0 0 0\ncpu1 {round(s * HZ)} 0 0 0 0 0 0 0\n"
+    assert [row.why for row in judge(look(machine, None)).processes] == [why]
+    assert [row.why for row in judge(look(machine)).rows] == [why]
+
+
 def test_a_machine_that_shows_little(look):
     """A container's runtime may hide all but the processes."""
     machine = program(0.3, 0.6)

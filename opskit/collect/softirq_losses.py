@@ -66,7 +66,7 @@ def measuring_losses(
 
     begun_s = host.monotonic()
     usable_s = (until_s - begun_s) * _USED
-    rounds = max(1, min(round(most_s / _ROUND_S), int(usable_s * _SPINS / _ROUND_S)))
+    rounds = max(1, min(round(min(most_s, _MOST_S) / _ROUND_S), int(usable_s * _SPINS / _ROUND_S)))
     apart_s = max(usable_s / rounds, _ROUND_S)
     late_s = min(_LATE_S, _LATE * (until_s - begun_s))
     threads = dict(_softirq_threads(host, cpus))

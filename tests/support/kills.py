@@ -44,7 +44,7 @@ CASES = {
     "clock -w": "clock -w -i 0.1 -c 4",
     "cswitch": "cswitch -i 0.3",
     "cswitch --ask": "cswitch PID --ask -i 0.3",
-    "cswitch --bench": "cswitch --bench --pin one",
+    "cswitch --bench": "cswitch --bench --pin one --ws 64K",
     "cswitch -w": "cswitch PID -w -i 0.2 -c 2",
     "io": "io -i 0.3",
     "io --ask": "io PID --ask -i 0.3",

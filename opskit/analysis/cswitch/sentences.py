@@ -49,18 +49,24 @@ class Words:
     def summary(self, row: Row, of: Process | None = None) -> str:
         """The same without its full stop."""
         thread = row.thread
-        whose = "" if of is None else f" of {of.pid} ({of.command})"
+        who = self.name(thread) if of is None else self._of_process(thread, of)
         if row.why == SOFTIRQS:
             [load] = allowed_loads(self.facts, thread)
             what = "softirqs" if load.use.softirq >= load.use.irq else "interrupts"
             taken = percent(load.use.softirq + load.use.irq)
-            return f"{self.name(thread)} ({thread.tid}){whose} is losing {taken} of CPU {load.use.cpu} to {what}"
+            tid = f" ({thread.tid})" if of is None else ""
+            return f"{who}{tid} is losing {taken} of CPU {load.use.cpu} to {what}"
         if row.why == STEAL:
             loads = allowed_loads(self.facts, thread)
             taken = percent(mean(load.use.steal for load in loads))
-            return f"{self.name(thread)}{whose} is losing {taken} of its {plural(len(loads), 'CPU')} to the hypervisor, which runs other machines on them"
-        waits = f"{self.name(thread)}{whose} waits {percent(thread.waiting or 0.0)} of the time for a CPU"
+            return f"{who} is losing {taken} of its {plural(len(loads), 'CPU')} to the hypervisor, which runs other machines on them"
+        waits = f"{who} waits {percent(thread.waiting or 0.0)} of the time for a CPU"
         return f"{waits}: {self._reason(row)}" if row.why else waits
+
+    def _of_process(self, thread: Thread, of: Process) -> str:
+        """`8594 (spinner)`; a thread that is not the main one by its name: `worker of 8594 (spinner)`."""
+        whole = f"{of.pid} ({of.command})"
+        return whole if thread.tid == of.pid else f"{self.name(thread)} of {whole}"
 
     def _reason(self, row: Row) -> str:
         thread = row.thread

@@ -191,11 +191,14 @@ def test_each_cause_has_its_finding_on_the_machine():
     batch = made.burner(1, 0.75, allowed=frozenset({1}))
     crowded = _of_machine(batch, spin, cpus=(made.FLOODED_CPUS[0], made.BUSY_CPUS[1]))
     assert [each.code for each in crowded.findings] == ["irq-pinned-thread", "runnable-above-cpus"]
-    said = "spin of 7525 (spin) is losing 39 % of CPU 0 to softirqs."
-    assert crowded.verdict[0].replace("spin (7525)", "spin") == said
+    assert crowded.verdict[0] == "7525 (spin) is losing 39 % of CPU 0 to softirqs."
     alone = _of_machine(spin, cpus=made.FLOODED_CPUS, runnable=1.0)
     assert len(alone.verdict) == 1
-    assert "is losing 39 % of CPU 0" in alone.verdict[0]
+    assert alone.verdict[0] == "7525 (spin) is losing 39 % of CPU 0 to softirqs."
+    pool = spin._replace(tid=7530, name="pool-1")
+    waits = (ProcessWaits(made.SHELL._replace(pid=7525, command="app"), 1.0, 0.0, 9.0, 2, pool),)
+    of_app = judge(made.host(processes=waits, cpus=made.FLOODED_CPUS).facts)
+    assert of_app.verdict[0] == "pool-1 of 7525 (app) is losing 39 % of CPU 0 to softirqs."
 
 
 def test_a_kernel_thread_that_nobody_can_move():

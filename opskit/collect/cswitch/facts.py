@@ -103,7 +103,6 @@ class Handoff(NamedTuple):
     None: another one each, or unknown. `same_address`: they were seen to wait for the same futex.
     """
 
-    pid: int
     first: int
     second: int
     looks: int

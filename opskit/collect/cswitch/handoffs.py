@@ -32,18 +32,19 @@ class _Look(NamedTuple):
 
 
 class Handoffs:
-    """Samples the threads of processes that switch often, pairs of the same process."""
+    """Samples the threads of a process that switch often."""
 
     def __init__(self, host: Host, moved: Iterable[Moved]) -> None:
-        """`moved`: what threads did shortly before."""
+        """`moved`: what its threads did shortly before."""
         self._host = host
         often = sorted((one for one in moved if (one.slices or 0) >= _OFTEN), key=lambda one: -(one.slices or 0))
         self._pairs = [
-            (one.pid, one.tid, other.tid)
+            (one.tid, other.tid)
             for one, other in combinations(often[:_MOST_THREADS], 2)
-            if one.pid == other.pid and (other.slices or 0) >= (1 - _UNEQUAL) * (one.slices or 0)
+            if (other.slices or 0) >= (1 - _UNEQUAL) * (one.slices or 0)
         ]
-        self._pids = {tid: pid for pid, *tids in self._pairs for tid in tids}
+        tids = {tid for pair in self._pairs for tid in pair}
+        self._pids = {one.tid: one.pid for one in often if one.tid in tids}
         self._seen: list[dict[int, _Look]] = []
 
     def look(self) -> None:
@@ -77,13 +78,13 @@ class Handoffs:
         function = optional(self._host.fs.read, pid, "task", tid, "wchan", default=b"0")
         return _Look(True, _FUTEX) if function.startswith(_FUTEX.encode()) else None
 
-    def _handoff(self, pid: int, first: int, second: int) -> Handoff:
+    def _handoff(self, first: int, second: int) -> Handoff:
         looks = [(seen[first], seen[second]) for seen in self._seen if first in seen and second in seen]
         calls = [_calls(look[at] for look in looks) for at in (0, 1)]
         names = {each.most_common(1)[0][0] for each in calls if each}
         addresses = [{look[at].futex for look in looks} - {None} for at in (0, 1)]
         return Handoff(
-            pid, first, second, len(looks),
+            first, second, len(looks),
             sum(one.is_asleep and other.is_asleep for one, other in looks),
             sum(not one.is_asleep and not other.is_asleep for one, other in looks),
             names.pop() if len(names) == 1 else None,

@@ -223,7 +223,7 @@ def _pair(**more):
     return {
         "threads": threads,
         "cpus": made.IDLE_CPUS,
-        "handoffs": (Handoff(4242, 11, 12, 48, 4, 2, "futex")._replace(**more),),
+        "handoffs": (Handoff(11, 12, 48, 4, 2, "futex")._replace(**more),),
     }
 
 

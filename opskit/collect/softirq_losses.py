@@ -57,16 +57,16 @@ def measuring_losses(
 ) -> Iterator[Callable[[], dict[int, float]]]:
     """Measure until that time, each CPU for so long. The function returns the share of its time that interrupts and softirqs take.
 
-    A CPU is left out where opskit may not run, or gets no time: threads of a real-time class may keep it.
+    A CPU is left out where opskit may not run, or gets no time: threads of a real-time class may keep it. All are where there is too little time.
     """
-    if not cpus:
+    begun_s = host.monotonic()
+    usable_s = (until_s - begun_s) * _USED
+    rounds = min(round(min(most_s, _MOST_S) / _ROUND_S), int(usable_s * _SPINS / _ROUND_S))
+    if not cpus or rounds <= 0:
         yield dict
         return
     from opskit.proc.kernel.children import start_child
 
-    begun_s = host.monotonic()
-    usable_s = (until_s - begun_s) * _USED
-    rounds = max(1, min(round(min(most_s, _MOST_S) / _ROUND_S), int(usable_s * _SPINS / _ROUND_S)))
     apart_s = max(usable_s / rounds, _ROUND_S)
     late_s = min(_LATE_S, _LATE * (until_s - begun_s))
     threads = dict(_softirq_threads(host, cpus))

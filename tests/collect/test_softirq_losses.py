@@ -97,6 +97,15 @@ def test_a_cpu_where_opskit_may_not_run():
     assert measured(8191, 0.1) == {}
 
 
+@pytest.mark.parametrize(("window_s", "most_s"), [(0.2, 0.004), (0.02, 0.1), (-1, 0.1)])
+def test_too_little_time(window_s, most_s):
+    """Nothing is started."""
+    host = Host(ProcFS())
+    with measuring_losses(host, [CPU], host.monotonic() + window_s, most_s) as losses:
+        assert children() == []
+        assert losses() == {}
+
+
 def test_the_threads_for_softirqs(root_only):
     """Those of the kernel, one for each CPU; not a program with such a name."""
     program = [

@@ -44,7 +44,7 @@ def hog():
         each.stdout.close()
 
 
-def measured(cpu=CPU, window_s=0.5):
+def measured(cpu=CPU, window_s=0.3):
     host = Host(ProcFS())
     until_s = host.monotonic() + window_s
     with measuring_losses(host, [cpu], until_s) as losses:

@@ -11,16 +11,17 @@ from typing import TYPE_CHECKING
 from opskit import shell
 from opskit.analysis.finding import HOST, Entity, Finding, is_failure, most_severe_first
 from opskit.analysis.irqs.causes import HARD, NETWORK, OWN, cause_of, given
-from opskit.analysis.irqs.commands import Machine, Trouble, commands_for
+from opskit.analysis.irqs.commands import Machine, Trouble, for_sources, for_threads
 from opskit.analysis.irqs.result import Result, Row
 from opskit.analysis.irqs.settings import setting_findings
-from opskit.quantities import agreeing, percent, plural, whole
+from opskit.quantities import agreeing, duration, percent, plural, whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from opskit.analysis.finding import Severity
     from opskit.analysis.irqs.causes import Cause
+    from opskit.analysis.irqs.result import Command
     from opskit.collect.irqs.facts import Cpu, Facts, Pinned
 
 # Shares of a CPU's time.
@@ -46,12 +47,13 @@ def judge(facts: Facts) -> Result:
     saturated: set[int] = set()
     harmed: list[Pinned] = []
     for trouble in sorted(troubles, key=lambda each: -each.row.load):
-        lines = list(commands_for(machine, trouble)) if _is_harmed(trouble) else []
-        fix = lines[0].line if lines else None
-        of_cpu = [*_pinned(facts, trouble, fix)]
+        moves = [*for_threads(machine, trouble)] if _is_harmed(trouble) else []
+        spreads = [*for_sources(machine, trouble)] if _is_harmed(trouble) else []
+        lines = moves + spreads
+        of_cpu = [*_pinned(facts, trouble, _first_line(lines))]
         if not is_failure(of_cpu):  # else it has been said
-            of_cpu += _overloaded(facts, trouble, fix)
-        of_cpu += _dropping(facts, trouble, fix)
+            of_cpu += _overloaded(facts, trouble, _first_line(spreads))
+        of_cpu += _dropping(facts, trouble, _first_line(spreads))
         found += of_cpu
         if is_failure(of_cpu):
             saturated.add(trouble.row.cpu.use.cpu)
@@ -68,6 +70,10 @@ def judge(facts: Facts) -> Result:
         tuple(dict.fromkeys(commands)),
         tuple(most_severe_first(findings)),
     )
+
+
+def _first_line(commands: Sequence[Command]) -> str | None:
+    return commands[0].line if commands else None
 
 
 def _row(cpu: Cpu, causes: Mapping[int, Cause | None]) -> Row:
@@ -191,10 +197,15 @@ def _dropping(facts: Facts, trouble: Trouble, fix: str | None) -> Iterator[Findi
         fix = shell.command("sysctl", "-w", f"net.core.netdev_max_backlog={2 * facts.max_backlog}")
     yield Finding(
         "irq-backlog-drops", "warning" if _drops_too_many(cpu) else "note", HOST,
-        f"CPU {cpu.use.cpu} drops {whole(cpu.drops)} packets/s: its backlog{backlog} is full",
+        f"CPU {cpu.use.cpu} drops {_dropped(cpu.drops, facts.window_s)}: its backlog{backlog} is full",
         f"softnet_stat: {whole(cpu.drops)} dropped/s, {whole(cpu.processed)} processed/s", fix=fix,
         next=shell.command("opskit", "irqs", "-w"), window_s=round(facts.window_s, 3),
     )  # fmt: skip
+
+
+def _dropped(rate: float, window_s: float) -> str:
+    """`812 packets/s`; `1 packet in 2.0 s` of less than one a second."""
+    return f"{whole(rate)} packets/s" if rate >= 1 else f"{plural(max(round(rate * window_s), 1), 'packet')} in {duration(window_s)}"
 
 
 def _first(findings: Sequence[Finding]) -> Iterator[Finding]:

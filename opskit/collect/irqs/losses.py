@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 LEAST_SOFTIRQ, MOST_CPUS = 0.06, 4
 _ROUNDS, _ROUND_S, _LATE_S = 10, 0.01, 0.3
 _USED = 0.9  # of the time that there is: a busy CPU comes late to the last round
+_SPINS = 0.5  # of that time, at most
+_STEALS = 0.02  # of a CPU: the hypervisor's part, which a thread may see as a loss too
 _LEAST_NS = 5_000_000  # on the CPU: from less, nothing follows
 
 
@@ -35,13 +37,14 @@ def measure_losses(
     from opskit.proc.kernel.children import start_child
 
     begun_s = host.monotonic()
-    apart_s = max((until_s - begun_s) * _USED / _ROUNDS, _ROUND_S)
+    usable_s = (until_s - begun_s) * _USED
+    rounds = max(1, min(_ROUNDS, int(usable_s * _SPINS / _ROUND_S)))
     before = _thread_times(host, cpus, softirq_threads)
     children: dict[Child, int] = {}
     with Guard():
         try:
             for cpu in cpus:
-                children[start_child(partial(_on_cpu, cpu, apart_s))] = cpu
+                children[start_child(partial(_on_cpu, cpu, rounds, usable_s / rounds))] = cpu
             with Interruptible():
                 host.sleep(max(0.0, until_s - host.monotonic()))
                 after = _thread_times(host, cpus, softirq_threads)
@@ -67,12 +70,12 @@ def _thread_times(host: Host, cpus: Collection[int], softirq_threads: Mapping[in
     return {cpu: time.cpu_ms for cpu, time in times.items() if time is not None}
 
 
-def _on_cpu(cpu: int, apart_s: float, send: Send) -> None:
+def _on_cpu(cpu: int, rounds: int, apart_s: float, send: Send) -> None:
     from opskit.proc.kernel.children import pin
     from opskit.proc.kernel.lost_time import measure
 
     pin({cpu})
-    measure(_ROUNDS, _ROUND_S, apart_s, send)
+    measure(rounds, _ROUND_S, apart_s, send)
 
 
 def _answer(child: Child) -> float | None:
@@ -91,6 +94,8 @@ def with_loss(cpu: Cpu, share: float | None) -> Cpu:
     if share is None:
         return cpu
     use = cpu.use
+    if use.steal >= _STEALS:
+        share = min(share, use.softirq)
     others = 1 - use.softirq
     if others <= 0:
         return cpu._replace(use=use._replace(softirq=share, user=1 - share), is_measured=True)

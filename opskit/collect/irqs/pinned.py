@@ -13,6 +13,7 @@ from opskit.proc.files.status import parse_status
 from opskit.proc.fs import optional
 from opskit.proc.irqbalance import NAME
 from opskit.proc.kernel.affinity import allowed_cpus, takes_what_is_left
+from opskit.proc.process import real_uid
 from opskit.proc.thread_names import thread_name
 from opskit.quantities import integer
 from opskit.records import NamedTuple
@@ -37,7 +38,7 @@ class _Thread(NamedTuple):
 
 
 class ThreadScan:
-    """What one pass has found. `balancers`: PIDs of processes with irqbalance's name."""
+    """What one pass has found. `balancers`: PIDs of processes of root with irqbalance's name."""
 
     def __init__(self, host: Host, usual: frozenset[int]) -> None:
         """Read the affinity of all threads. `usual`: the CPUs of a thread that nobody has pinned."""
@@ -62,7 +63,7 @@ class ThreadScan:
         """The threads of a process that may not use all of the usual CPUs; none of kernel threads."""
         fs = self._host.fs
         name = optional(fs.read, pid, "comm", default=b"")
-        if name == _COMM:
+        if name == _COMM and fs.maybe(real_uid, pid, "status") == 0:  # anybody may use the name
             self.balancers.append(pid)
         if name.startswith(_KSOFTIRQD) and (cpu := integer(name[len(_KSOFTIRQD) : -1])) is not None:
             self._ksoftirqds[cpu] = pid

@@ -81,7 +81,7 @@ def _blocks(result: Result, shown: Shown, moments: Sequence[Moment]) -> Iterator
     if shown.verbose or not shown.text:
         from opskit.render.views.irqs.details import blocks
 
-        yield from blocks(result, verbose=shown.verbose)
+        yield from blocks(result, verbose=shown.verbose, top=shown.top)
 
 
 def _verdict(result: Result) -> Iterator[str]:

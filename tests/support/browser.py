@@ -72,7 +72,9 @@ def check_layout(browser, path, space=0):
     browser.open(path)
     boxes = browser.texts()
     assert boxes
-    assert over_each_other([(text, left - space, top, right + space, low) for text, left, top, right, low in boxes]) == []
+    assert (
+        over_each_other([(text, left - space, top, right + space, low) for text, left, top, right, low in boxes]) == []
+    )
     width, height = browser.run(_SIZE)
     assert [text for text, left, top, right, low in boxes if min(left, top) < 0 or right > width or low > height] == []
     assert browser.run(_OUTSIDE) == 0, "a label beside its cell"

@@ -54,11 +54,13 @@ class Stage:
             self.seen.append(tuple(map(int, line.split())))
 
     def lost(self, begin_ns: int, end_ns: int) -> float:
-        """The share of its time on the CPU that the spinner lost to interrupts."""
+        """The share of its time on the CPU that the spinner lost to interrupts; 0 where it got no time."""
         inside = [each for each in self.seen if begin_ns <= each[0] <= end_ns]
+        if len(inside) < 2:
+            return 0.0
         passed, gaps, used = (after - before for before, after in zip(inside[0], inside[-1]))
         waited = passed - used
-        return (gaps - waited) / used
+        return (gaps - waited) / used if used else 0.0
 
     def restore(self) -> None:
         """Undo what a test has moved."""
@@ -126,7 +128,7 @@ def _send(stack: ExitStack, stage: Stage, sender: int, rate: float) -> None:
         if lost >= _ENOUGH or rate >= _MOST:
             return
         sending.kill()
-        rate = min(rate * _WANTED / max(lost, 0.01), _MOST)
+        rate = min(rate * _WANTED / max(lost, 0.1), _MOST)
 
 
 def _started(stack: ExitStack, words: list[object], **options: object) -> subprocess.Popen[str]:

@@ -14,6 +14,7 @@ import pytest
 
 OPENS = ("open", "openat", "openat2", "creat")
 SIGNALS = ("kill", "tkill", "tgkill", "pidfd_send_signal")
+FORKS = ("clone", "clone3", "fork", "vfork")
 FILE_CHANGES = (
     "rename", "renameat", "renameat2", "unlink", "unlinkat", "mkdir", "mkdirat", "link", "linkat", "symlink", "symlinkat",
     "chmod", "fchmod", "fchmodat", "chown", "fchown", "fchownat", "truncate",

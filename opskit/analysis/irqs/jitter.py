@@ -116,7 +116,7 @@ def _verdict(facts: Facts, rows: tuple[Row, ...], hogs: Sequence[Blame]) -> Iter
 
 def _slept(row: Row) -> str:
     if not row.samples:
-        return f"CPU {row.meter.cpu} was not to be woken up within {duration(row.meter.elapsed_s)}; give a longer -i."
+        return f"No wake-up was due on CPU {row.meter.cpu} within {duration(row.meter.elapsed_s)}; give a longer -i."
     median, _, p99, *_ = row.percentiles_s
     return f"CPU {row.meter.cpu} was late by {duration(row.most_s)} at most: half of its wake-ups by {duration(median)} or less, 99 % by {duration(p99)} or less."
 

@@ -205,7 +205,11 @@ def _dropping(facts: Facts, trouble: Trouble, fix: str | None) -> Iterator[Findi
 
 def _dropped(rate: float, window_s: float) -> str:
     """`812 packets/s`; `1 packet in 2.0 s` of less than one a second."""
-    return f"{whole(rate)} packets/s" if rate >= 1 else f"{plural(max(round(rate * window_s), 1), 'packet')} in {duration(window_s)}"
+    return (
+        f"{whole(rate)} packets/s"
+        if rate >= 1
+        else f"{plural(max(round(rate * window_s), 1), 'packet')} in {duration(window_s)}"
+    )
 
 
 def _first(findings: Sequence[Finding]) -> Iterator[Finding]:

@@ -41,6 +41,7 @@ _RESERVED, _REST = (
 )  # what a watch keeps free behind its window: at first of the interval, then of the last look
 _MOST_AFFINITIES = 128
 _DECIDES = 0.25  # of the window, after which it is known where many softirqs are
+_LEAST_TICKS = 2  # in softirqs: one may be chance
 _LEAST_STEERED, _LEAST_SOFTIRQ = 20.0, 0.03  # a second; of the CPU's time: less is not worth a look at other namespaces
 _IPIS = ("Rescheduling interrupts", "Function call interrupts")
 
@@ -112,9 +113,14 @@ class Collector:
         if not host.is_own or _accounts_irqs(first) is not False:
             return {}
         host.sleep(max(0.0, (end_s - host.monotonic()) * _DECIDES))
-        uses = cpu_use(first.times, host.fs.maybe(parse_cpu_times, "stat", default={}))
-        special = first.topology.isolated | first.topology.tickless
-        hot = [use for use in uses if use.softirq >= LEAST_SOFTIRQ and use.cpu not in special]
+        now = host.fs.maybe(parse_cpu_times, "stat", default={})
+        found = {
+            cpu
+            for cpu, time in now.items()
+            if cpu in first.times and time.since(first.times[cpu]).softirq >= _LEAST_TICKS
+        }
+        usual = found - first.topology.isolated - first.topology.tickless
+        hot = [use for use in cpu_use(first.times, now) if use.softirq >= LEAST_SOFTIRQ and use.cpu in usual]
         if not hot:
             return {}
         hot.sort(key=lambda use: -use.softirq)

@@ -5,7 +5,11 @@ from __future__ import annotations
 import os
 
 _LOWEST_NICE = 19
-_REAL_TIME = {os.SCHED_FIFO: "fifo", os.SCHED_RR: "rr", 6: "deadline"}  # Python has no name for SCHED_DEADLINE before 3.14
+_REAL_TIME = {
+    os.SCHED_FIFO: "fifo",
+    os.SCHED_RR: "rr",
+    6: "deadline",
+}  # Python has no name for SCHED_DEADLINE before 3.14
 
 
 def allowed_cpus(tid: int) -> frozenset[int]:

@@ -103,3 +103,10 @@ def test_the_rest_of_the_time_is_divided_as_the_ticks_say(ticks, share):
     assert sum(shares) == pytest.approx(1)
     assert min(shares) >= 0
     assert with_loss(cpu, None) == cpu
+
+
+def test_what_a_hypervisor_steals_is_no_loss_to_interrupts():
+    """The measuring thread may see it as a gap: then the ticks bound what interrupts take."""
+    cpu = irqresults.row(0, user=0.3, softirq=0.1, steal=0.4).cpu
+    assert with_loss(cpu, 0.5).use.softirq == 0.1
+    assert with_loss(cpu, 0.05).use.softirq == 0.05

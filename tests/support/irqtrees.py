@@ -92,11 +92,12 @@ class Machine:
             self.still[f"{place}/queues/tx-{at}/xps_cpus"] = "0\n"
 
     def process(
-        self, pid: int, name: str, allowed: str, running: float = 0.0, words: Iterable[str] = (), **environ: str
-    ) -> None:
+        self, pid: int, name: str, allowed: str, running: float = 0.0, words: Iterable[str] = (), *,
+        uid: int = 0, **environ: str,
+    ) -> None:  # fmt: skip
         """A process of one thread, which may use these CPUs."""
         stat = f"{pid} ({name}) R 1 {pid} {pid} 0 -1 4194304 0 0 0 0 0 0 0 0 20 0 1 0 {8000 + pid} 0 0 0\n"
-        status = f"Name:\t{name}\nState:\tR (running)\nPid:\t{pid}\nUid:\t0\t0\t0\t0\nThreads:\t1\nCpus_allowed_list:\t{allowed}\n"
+        status = f"Name:\t{name}\nState:\tR (running)\nPid:\t{pid}\nUid:\t{uid}\t{uid}\t{uid}\t{uid}\nThreads:\t1\nCpus_allowed_list:\t{allowed}\n"
         for base in (f"proc/{pid}", f"proc/{pid}/task/{pid}"):
             self.still.update({f"{base}/stat": stat, f"{base}/status": status, f"{base}/comm": f"{name}\n"})
         self.still[f"proc/{pid}/cmdline"] = "".join(f"{word}\0" for word in words or [name])

@@ -103,7 +103,7 @@ def _verdict(facts: Facts, rows: tuple[Row, ...], hogs: Sequence[Blame]) -> Iter
         typical = sorted(row.percentiles_s[0] or 0.0 for row in rows)
         most = max(rows, key=lambda row: row.lost or 0.0)
         if facts.ask.spin:
-            yield f"Of {plural(len(rows), 'CPU')}, CPU {most.meter.cpu} loses most of its time: {percent(most.lost)}."
+            yield f"Of {plural(len(rows), 'CPU')}, CPU {most.meter.cpu} loses the most time: {percent(most.lost)}."
         else:
             long = [row.meter.cpu for row in rows if (row.most_s or 0.0) >= _LONG_S]
             which = (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from opskit.proc.files.schedstat import parse_schedstat
+from opskit.proc.files.schedstat import SchedStat, parse_schedstat
 from opskit.proc.files.stat import parse_placement, parse_stat
 from opskit.proc.fs import optional
 from opskit.proc.kernel.affinity import allowed_cpus, real_time_policy
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from opskit.host import Host
-    from opskit.proc.files.schedstat import SchedStat
     from opskit.proc.process import Process
 
 _LEAST_RUNNING = 0.001  # of a CPU: others are not listed
@@ -46,19 +45,22 @@ class _Thread(NamedTuple):
 
 
 class RealTimeScan:
-    """The real-time threads of the machine before a window. Those that start in it are not seen."""
+    """The real-time threads of the machine before a window. Those that end in it are not seen, nor how long others ran that became such ones."""
 
     def __init__(self, host: Host) -> None:
         self._host = host
-        self._threads: dict[int, _Thread] = {}
-        if not host.is_own:  # their numbers are not ours
+        self._known: set[int] = set()
+        self._threads = {tid: thread for tid, thread in self._now() if thread is not None}
+
+    def _now(self) -> Iterator[tuple[int, _Thread | None]]:
+        """The threads by number; None for one of another class."""
+        if not self._host.is_own:  # their numbers are not ours
             return
-        for pid in host.fs.pids():
-            for tid in optional(host.fs.tids, pid, default=[]):
+        for pid in self._host.fs.pids():
+            for tid in optional(self._host.fs.tids, pid, default=[]):
+                self._known.add(tid)
                 policy = optional(real_time_policy, tid)
-                found = None if policy is None else self._read(pid, tid, policy)
-                if found is not None:
-                    self._threads[tid] = found
+                yield tid, None if policy is None else self._read(pid, tid, policy)
 
     def _read(self, pid: int, tid: int, policy: str) -> _Thread | None:
         base = (pid, "task", tid)
@@ -69,10 +71,13 @@ class RealTimeScan:
     def end(self, elapsed_s: float) -> tuple[RealTime, ...]:
         """Those that ran since, the busiest first."""
         moved = []
-        for tid, before in self._threads.items():
-            now = self._read(before.pid, tid, before.policy)
-            if now is None or now.start_ticks != before.start_ticks:
+        known = frozenset(self._known)
+        for tid, now in self._now():
+            before = self._threads.get(tid)
+            if now is None or (before is None and tid in known):
                 continue
+            if before is None or before.start_ticks != now.start_ticks:  # it started in the window
+                before = now._replace(times=SchedStat(0.0, 0.0, 0))
             ran_s = (now.times.cpu_ms - before.times.cpu_ms) / 1000
             if ran_s >= _LEAST_RUNNING * elapsed_s:
                 moved.append((ran_s, tid, before, now))

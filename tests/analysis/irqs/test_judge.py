@@ -91,6 +91,10 @@ def test_drops_of_a_cpu_with_idle_time():
     [finding] = [each for each in result.findings if each.code == "irq-backlog-drops"]
     assert (finding.severity, finding.fix) == ("warning", "sysctl -w net.core.netdev_max_backlog=2000")
     try_next(result.findings, "irq-backlog-drops")
+    one = row._replace(cpu=row.cpu._replace(drops=0.5))
+    [finding] = judge(facts_of(one, irqresults.row(1), max_backlog=1000)).findings
+    assert finding.summary == "CPU 0 drops 1 packet in 2.0 s: its backlog (1,000 packets) is full"
+    assert finding.severity == "note"
 
 
 def test_devices_that_interrupt_an_isolated_cpu():

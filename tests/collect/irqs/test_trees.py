@@ -194,6 +194,22 @@ def test_irqbalance_with_banned_cpus(answer, environ, banned, is_told):
     assert (("irqbalance-ignores-isolated", "note") in codes(result)) == is_told
 
 
+def test_a_process_that_only_has_the_name_of_irqbalance(answer):
+    """Root alone can move interrupts: a process of another user is none, whatever its PID and its environment."""
+    machine = balanced()
+    machine.process(400, "irqbalance", "0-3", uid=1000, IRQBALANCE_BANNED_CPUS="")
+    assert answer(machine).facts.balancer.pid == 812
+
+
+def test_drops_are_not_mended_by_moving_a_thread(answer):
+    """Their fix spreads the packets; the pinned thread's one moves it."""
+    machine = steered(15)
+    machine.softnet[1] = 40_000, 4000, 60, 12_400
+    fixes = {finding.code: finding.fix for finding in answer(machine).findings}
+    assert fixes["irq-pinned-thread"].startswith("taskset ")
+    assert fixes["irq-backlog-drops"] == "echo e1 > /sys/class/net/eth0/queues/rx-0/rps_cpus"
+
+
 def test_arm64(answer):
     """The timer has a number like a device's; IPIs have names of their own; the card's interrupt is found by its name."""
     machine = Machine(range(4))

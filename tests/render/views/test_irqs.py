@@ -106,6 +106,9 @@ def test_so_many_rows_as_were_asked_for(top, rows):
     [block] = [block for block in made(irqresults.large(), top=top).blocks if len(block.columns) == len(view.TABLE)]
     assert (len(block.rows), block.total) == (rows, 192)
     assert block.rows[0].cpu.use.cpu == 77
+    for verbose in (False, True):
+        *_, block = made(irqresults.large(), top=top, verbose=verbose).blocks[: 3 if verbose else None]
+        assert (len(block.rows), block.total) == (top or 64, 64)  # interrupts
 
 
 def test_a_quiet_machine_shows_its_busiest_cpu():

@@ -142,3 +142,5 @@ def _blocks(result: Result, *, text: bool, verbose: bool, top: int | None) -> It
 
 def _metrics(result: Result) -> Iterator[Metrics]:
     yield Metrics("opskit_irqs_jitter", ROW, result.rows)
+    named = [field for field in REAL_TIME if field.name in ("pid", "command", "tid", "name", "policy", "running")]
+    yield Metrics("opskit_irqs_jitter_real_time", named, result.facts.real_time)

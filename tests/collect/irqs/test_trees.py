@@ -136,7 +136,9 @@ def test_offline_cpus(answer):
 
 def test_softnet_stat_of_an_old_kernel(answer):
     """Nine fields, without the CPU and what was steered: the packets are those of the CPUs in order, and the cause is not guessed."""
-    result = answer(steered(OLD_FIELDS))
+    machine = steered(OLD_FIELDS)
+    machine.net = "proc/self/net"
+    result = answer(machine)
     rows = {row.cpu.use.cpu: row.cpu for row in result.rows}
     assert (rows[1].processed, rows[1].drops, rows[1].steered) == (40_000, 5, None)
     assert rows[4].processed == 0

@@ -42,7 +42,7 @@ def hog():
         each.stdout.close()
 
 
-def measured(window_s=0.5, threads=None):
+def measured(window_s=0.3, threads=None):
     host = Host(ProcFS())
     return measure_losses(host, [CPU], host.monotonic() + window_s, threads or {})
 

@@ -34,6 +34,7 @@ _NO_IDLE, _SATURATED, _SATURATED_WITH_DROPS = 0.1, 0.85, 0.5
 _WORTH_NAMING = 0.02
 _DROPPED_SHARE, _DROPPED = 0.01, 100.0  # of the packets; a second
 _MOST_FINDINGS = 4
+_TICKS_A_S, _LEAST_TICKS = 100, 5  # clock ticks in interrupts: fewer may be chance
 
 
 def judge(facts: Facts) -> Result:
@@ -85,7 +86,7 @@ def _trouble(facts: Facts, row: Row, rows: Sequence[Row], causes: Mapping[int, C
     """The threads that have no CPU with fewer interrupts, the busiest first, where the machine has such a CPU."""
     number = row.cpu.use.cpu
     cause = causes[number]
-    if row.load < _WORTH_A_VICTIM or cause is None or not cause.is_foreign:
+    if row.load < _WORTH_A_VICTIM or cause is None or not cause.is_foreign or not _is_certain(facts, row):
         return Trouble(row, cause)
     calm = {each.cpu.use.cpu for each in rows if given(each.load, causes[each.cpu.use.cpu]) <= row.load / 2}
     victims = [
@@ -97,6 +98,13 @@ def _trouble(facts: Facts, row: Row, rows: Sequence[Row], causes: Mapping[int, C
         and _wanted(each) >= _WANTS_SOME
     ]
     return Trouble(row, cause, tuple(sorted(victims, key=_wanted, reverse=True)) if calm else ())
+
+
+def _is_certain(facts: Facts, row: Row) -> bool:
+    """Whether the load is measured, or sampled often enough: a window of 20 ms has two ticks."""
+    if facts.accounts_irqs is not False or row.cpu.is_measured:
+        return True
+    return row.load * facts.window_s * _TICKS_A_S >= _LEAST_TICKS
 
 
 def _wanted(thread: Pinned) -> float:
@@ -157,6 +165,8 @@ def _overloaded(facts: Facts, trouble: Trouble, fix: str | None) -> Iterator[Fin
     row, cause = trouble.row, trouble.cause
     enough = _SATURATED_WITH_DROPS if _drops_too_many(row.cpu) else _SATURATED
     if row.load < enough or row.cpu.use.idle > _NO_IDLE or cause is None or cause.origin == OWN:
+        return
+    if not _is_certain(facts, row):
         return
     rest = [cpu.use.idle for cpu in facts.cpus if cpu.use.cpu != row.cpu.use.cpu]
     others = (

@@ -195,6 +195,7 @@ def _usual(topology: Topology) -> frozenset[int]:
 def _unread(reading: _Reading) -> list[str]:
     """What the machine does not show."""
     pairs = (
+        (reading.times, "/proc/stat", "what takes the time of the CPUs is unknown"),
         (reading.interrupts, "/proc/interrupts", "interrupts are unknown"),
         (reading.softirqs, "/proc/softirqs", "the kinds of softirqs are unknown"),
         (reading.softnet, "/proc/net/softnet_stat", "packets and drops of each CPU are unknown"),

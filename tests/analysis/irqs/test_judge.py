@@ -187,3 +187,19 @@ def test_a_pinned_thread_that_hardly_gets_the_cpu():
     result = judge(facts._replace(pinned=(starved,)))
     assert ("irq-pinned-thread", "warning") in codes(result)
     assert result.victims == (starved,)
+
+
+@pytest.mark.parametrize(("window_s", "accounts", "measured", "warns"), [
+    (0.02, False, False, False), (0.02, True, False, True), (0.02, False, True, True), (0.2, False, False, True),
+])  # fmt: skip
+def test_a_few_clock_ticks_prove_nothing(window_s, accounts, measured, warns):
+    """Two ticks of two: chance, unless the kernel or a thread there measures the time."""
+    facts = irqresults.flood().facts
+    flooded = facts.cpus[0]._replace(
+        use=facts.cpus[0].use._replace(user=0.0, system=0.0, softirq=1.0, idle=0.0), drops=0.0, is_measured=measured
+    )
+    for pinned in (facts.pinned, ()):
+        result = judge(
+            facts._replace(window_s=window_s, accounts_irqs=accounts, cpus=(flooded, facts.cpus[1]), pinned=pinned)
+        )
+        assert bool(result.findings) == warns

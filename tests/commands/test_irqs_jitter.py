@@ -173,9 +173,9 @@ def test_a_watch(inprocess):
 
 
 def measuring(*words, out=subprocess.PIPE):
-    """A run that would last a minute, with its children started."""
+    """A run that would last longer than poll(2) can wait, with its children started."""
     running = subprocess.Popen(
-        [sys.executable, "-m", "opskit", "irqs", "--jitter", "-i", "60", *words],
+        [sys.executable, "-m", "opskit", "irqs", "--jitter", "-i", "900h", *words],
         stdout=out,
         stderr=subprocess.PIPE,
         text=True,

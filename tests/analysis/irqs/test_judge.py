@@ -104,12 +104,15 @@ def test_devices_that_interrupt_an_isolated_cpu():
     assert ("irq-on-isolated-cpu", "note") in codes(result)
     try_next(result.findings, "irq-on-isolated-cpu")
     assert judge(facts_of(*rows, isolated=frozenset({1}))).findings == ()
+    steered = rows[1]._replace(cpu=rows[1].cpu._replace(steered=300.0))
+    [finding] = judge(facts_of(rows[0], steered, isolated=frozenset({1}), interrupts=())).findings
+    assert finding.summary == "isolated CPU 1 gets packets: RPS 300/s"
 
 
 def test_a_card_whose_interrupts_are_handled_on_another_node():
     """From 1,000 a second on."""
     rows = [row._replace(cpu=row.cpu._replace(node=at)) for at, row in enumerate(irqresults.healthy().rows)]
-    far = irqresults.INTERRUPTS[0]._replace(by_cpu={1: 5000.0}, node=0)
+    far = irqresults.INTERRUPTS[0]._replace(by_cpu={0: 3.0, 1: 5000.0}, node=0)
     result = judge(facts_of(*rows, interrupts=(far,)))
     assert ("irq-far-node", "note") in codes(result)
     try_next(result.findings, "irq-far-node")

@@ -27,7 +27,7 @@ class Blame(NamedTuple):
 
     @property
     def sentence(self) -> str:
-        """`Most stalls of CPU 1: real-time thread 4242 (python3, SCHED_FIFO) runs for 10 ms at a time, 10 % of the time`."""
+        """`Most stalls of CPU 1: real-time thread 4242 (python3, SCHED_FIFO) ran there for 10 ms at a time, 10 % of the time`."""
         first, *others = self.threads
         process = first.process
         name = process.command if first.tid == process.pid else f"{first.name} of {process.pid} {process.command}"
@@ -35,7 +35,8 @@ class Blame(NamedTuple):
         more = f"; {plural(len(others), 'more such thread')}" if others else ""
         what = f"CPU {self.cpu} could not be measured" if self.is_unmeasured else f"Most stalls of CPU {self.cpu}"
         kind = f"SCHED_{first.policy.upper()}"
-        return f"{what}: real-time thread {first.tid} ({name}, {kind}) ran there {kept}{percent(first.running)} of the time{more}"
+        there = "there " if first.allowed == {self.cpu} else ""  # else a part of it elsewhere, perhaps
+        return f"{what}: real-time thread {first.tid} ({name}, {kind}) ran {there}{kept}{percent(first.running)} of the time{more}"
 
 
 def blamed(facts: Facts) -> Iterator[Blame]:

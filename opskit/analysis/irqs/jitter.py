@@ -96,6 +96,8 @@ def _verdict(facts: Facts, rows: tuple[Row, ...], hogs: Sequence[Blame]) -> Iter
     worst = max(rows, key=lambda row: row.most_s or 0.0, default=None)
     if worst is not None:
         yield _spun(worst) if facts.ask.spin else _slept(worst)
+    elif not hogs and facts.failed:
+        yield f"No CPU could be measured: {facts.failed[0][1]}."
     yield from (f"{blame.sentence}." for blame in hogs[:_MOST_HOGS])
     if len(hogs) > _MOST_HOGS:
         yield f"Real-time threads cause stalls on {plural(len(hogs) - _MOST_HOGS, 'more CPU')}."

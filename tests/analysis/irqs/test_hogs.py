@@ -30,7 +30,7 @@ def test_a_thread_that_runs_as_long_as_the_stalls_last():
     )
     worker = HOG._replace(tid=4250, name="mixer", allowed=frozenset({0, 1}), policy="rr", slice_s=None)
     said = verdict(worker, HOG._replace(running=0.05))[1]
-    assert "thread 4250 (mixer of 4242 audio, SCHED_RR) ran there 10 % of the time; 1 more such thread" in said
+    assert "thread 4250 (mixer of 4242 audio, SCHED_RR) ran 10 % of the time; 1 more such thread" in said
 
 
 @pytest.mark.parametrize(
@@ -55,6 +55,8 @@ def test_a_cpu_that_such_a_thread_never_leaves():
     assert wanted in verdict(hog, meters=METERS[1:], failed=failed)
     assert verdict(hog, meters=(), failed=failed) == (wanted,)
     assert len(verdict(HOG, meters=METERS[1:], failed=failed)) == 1
+    elsewhere = hog._replace(allowed=frozenset({5}), cpu=5)
+    assert verdict(elsewhere, meters=(), failed=failed) == ("No CPU could be measured: no answer in time.",)
 
 
 def test_many_cpus():

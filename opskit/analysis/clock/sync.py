@@ -13,12 +13,16 @@ from opskit.quantities import duration
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from opskit.analysis.clock.result import State
     from opskit.analysis.finding import Severity
     from opskit.collect.clock.answers import Answer
     from opskit.collect.clock.facts import Daemon, Facts
+    from opskit.proc.kernel.adjtimex import KernelClock
 
 _GROWS = 500e-6  # of maxerror: seconds a second (kernel/time/ntp.c, MAXFREQ)
+_CLEARED_S = 16.0  # both errors after somebody has set the clock (ntp_clear)
 _STALE_S = 3600.0  # a daemon that polls once in 17 minutes (NTP's maxpoll 10) lets it grow to half a second
+_SILENT_S, _SILENT_POLLS = 3 * 3600.0, 8  # the longest usual interval of a daemon is 35 minutes
 _YOUNG_S = 900.0  # a daemon that has just been started needs some minutes
 _STEERING = frozenset({"chronyd", "ntpd", "systemd-timesyncd"})
 _LISTS = {
@@ -30,11 +34,15 @@ _LISTS = {
 
 def sync_of(facts: Facts, answers: Sequence[Answer]) -> Sync:
     """The state of the clock."""
-    good = next((answer for answer in answers if answer.is_synchronised), None)
+    kernel = facts.kernel
+    good = min(
+        (answer for answer in answers if answer.is_synchronised), key=lambda it: silent_s(it, kernel), default=None
+    )
     if good is not None:
         error_s = None if good.error_s is None else good.error_s + abs(good.offset_s or 0.0)
-        return Sync("synchronised", by(good), _said(good), error_s, good.offset_s)
-    kernel = facts.kernel
+        silence_s = silent_s(good, kernel)
+        state: State = "stale" if silence_s else "synchronised"
+        return Sync(state, by(good), _said(good), error_s, good.offset_s, silence_s or None, is_said=True)
     if kernel is None:
         return Sync("unknown", None, facts.kernel_problem or "adjtimex(2) does not tell")
     flags = f"adjtimex: {kernel.state}, status {' '.join(kernel.flags) or '0'}"
@@ -56,6 +64,17 @@ def sync_of(facts: Facts, answers: Sequence[Answer]) -> Sync:
     return Sync("synchronised", names or None, flags, kernel.most_error_s)
 
 
+def silent_s(answer: Answer, kernel: KernelClock | None) -> float:
+    """How long a daemon that says that it is synchronised has heard from no server; 0: not long.
+
+    chronyd and ntpd keep saying so for days. systemd-timesyncd sets the kernel's maxerror to 0 at each answer of its server.
+    """
+    age_s = answer.age_s
+    if answer.daemon == "systemd-timesyncd" and kernel is not None and kernel.estimated_error_s < _CLEARED_S:
+        age_s = kernel.most_error_s / _GROWS
+    return 0.0 if age_s is None or age_s < max(_SILENT_S, _SILENT_POLLS * (answer.interval_s or 0.0)) else age_s
+
+
 def by(answer: Answer) -> str:
     """`chronyd (412), which follows 10.0.0.1`."""
     name = answer.daemon if answer.pid is None else f"{answer.daemon} ({answer.pid})"
@@ -67,6 +86,7 @@ def _said(answer: Answer) -> str:
         "synchronised" if answer.is_synchronised else "not synchronised",
         *([f"stratum {answer.stratum}"] if answer.stratum is not None else ()),
         *([f"offset {answer.offset_s:+.6f} s"] if answer.offset_s is not None else ()),
+        *([f"last time of a server {duration(answer.age_s)} ago"] if (answer.age_s or 0.0) >= _SILENT_S else ()),
     ]
     return f"{shell.command(*answer.tool[:1])}: {', '.join(words)}"
 
@@ -78,16 +98,24 @@ def sentence(facts: Facts, sync: Sync) -> str:
         like = ": matches a timezone offset" if zone_in(sync.offset_s) else ""
         return f"The clock is {amount(sync.offset_s)} {side(sync.offset_s)} the time of {sync.by}{like}."
     if sync.state == "synchronised":
-        whom = f" by {sync.by}" if sync.by else "" if facts.sees_all else " by a daemon outside of this container"
+        whom = f" by {sync.by}" if sync.by else "" if facts.sees_all else f" by a daemon {_unseen(facts)}"
         return f"The clock is synchronised{whom}{near}."
+    if sync.state == "stale" and sync.by is not None:
+        return (
+            f"The clock was synchronised, but {sync.by}, has heard from no server for about {duration(sync.stale_s)}."
+        )
     if sync.state == "stale":
         return f"The clock was synchronised, but nothing has corrected it for about {duration(sync.stale_s)}: no time daemon runs."
     if sync.state == "unknown":
         return f"Whether the clock is synchronised is unknown: {_why_unknown(facts, sync)}."
     if sync.by is not None:
         return f"The clock is not synchronised: {sync.by}{'' if sync.is_said else ' may set it, and has not said that it is right'}."
-    where = "no time daemon runs" if facts.sees_all else "time daemons outside of this container cannot be seen"
+    where = "no time daemon runs" if facts.sees_all else f"time daemons {_unseen(facts)} cannot be seen"
     return f"The clock is not synchronised: {where}."
+
+
+def _unseen(facts: Facts) -> str:
+    return "of other users (hidepid)" if facts.container is None else "outside of this container"
 
 
 def _why_unknown(facts: Facts, sync: Sync) -> str:
@@ -98,7 +126,14 @@ def _why_unknown(facts: Facts, sync: Sync) -> str:
 
 def findings(facts: Facts, sync: Sync, answers: Sequence[Answer]) -> Iterator[Finding]:
     """Of the daemons and the kernel's status."""
-    if sync.state in ("unsynchronised", "stale"):
+    if sync.state == "stale" and sync.by is not None:
+        silent = next(answer for answer in answers if by(answer) == sync.by)
+        yield Finding(
+            "clock-daemon-unsynchronised", "warning", HOST,
+            f"{silent.daemon} runs, and has heard from no server for about {duration(sync.stale_s)}", sync.why,
+            next=shell.command(*_LISTS[silent.daemon]),
+        )  # fmt: skip
+    elif sync.state in ("unsynchronised", "stale"):
         bad = next((answer for answer in answers if answer.is_synchronised is False), None)
         yield _of_nobody(facts, sync) if bad is None else _of_daemon(facts, sync, bad)
     for answer in answers:
@@ -140,7 +175,7 @@ def _of_nobody(facts: Facts, sync: Sync) -> Finding:
     elif facts.sees_all:
         who = "no time daemon runs" + ("; the hypervisor may set it" if facts.is_virtual else "")
     else:
-        who = "time daemons outside of this container cannot be seen"
+        who = f"time daemons {_unseen(facts)} cannot be seen"
     was = "" if sync.stale_s is None else f" any more: last corrected about {duration(sync.stale_s)} ago"
     asked = None if facts.server else shell.command("opskit", "clock", "--server", shell.Syntax("SERVER"))
     return Finding(

@@ -8,7 +8,7 @@ from clockfacts import BAD, BARE, CHRONYD, GOOD, HEALTHY, LOST, TRACKING, server
 from opskit.analysis.clock.judge import judge
 from opskit.collect.clock.facts import Daemon, Rate, Rtc, Source, Step
 from opskit.proc.files.timens_offsets import TimeOffsets
-from opskit.proc.kernel.adjtimex import DELETE, INSERT
+from opskit.proc.kernel.adjtimex import DELETE, INSERT, UNSYNCHRONISED
 from opskit.proc.kernel.clock_reads import ReadCost
 from opskit.proc.zones import Zone
 
@@ -126,7 +126,12 @@ def test_no_answer_of_the_server():
         (BARE, "warning", "no time daemon runs"),
         (BARE._replace(is_virtual=True), "note", "the hypervisor may set it"),
         (BARE._replace(is_virtual=None), "note", "no time daemon runs"),
-        (BARE._replace(sees_all=False), "note", "outside of this container cannot be seen"),
+        (BARE._replace(sees_all=False), "note", "of other users (hidepid) cannot be seen"),
+        (
+            BARE._replace(sees_all=False, container="its pid namespace"),
+            "note",
+            "outside of this container cannot be seen",
+        ),
         (BARE._replace(container="its pid namespace"), "note", "no time daemon runs"),
         (BARE._replace(daemons=(Daemon("vmtoolsd", 9, 1, True, 9.0, True),)), "note", "vmtoolsd (9) may set the clock"),
     ],
@@ -164,6 +169,43 @@ def test_a_daemon_without_a_server(age_s, answer, severity):
         assert codes(result) == [(severity, "clock-daemon-unsynchronised")]
         assert result.findings[0].next == "chronyc -n sources"
         assert result.sync.state == "unsynchronised"
+
+
+TIMESYNCD = TRACKING._replace(daemon="systemd-timesyncd", tool=("timedatectl", "show-timesync"), pid=600, offset_s=None)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "answer"),
+    [
+        (GOOD, TRACKING._replace(age_s=5 * 3600.0, interval_s=1024.0)),
+        (GOOD._replace(most_error_s=9.0), TIMESYNCD),
+        (GOOD._replace(status=UNSYNCHRONISED, state="TIME_ERROR", most_error_s=9.0), TIMESYNCD),
+    ],
+)
+def test_a_daemon_that_has_lost_its_server(kernel, answer):
+    """It goes on saying that it is synchronised."""
+    result = judge(HEALTHY._replace(kernel=kernel), [answer])
+    assert codes(result) == [("warning", "clock-daemon-unsynchronised")]
+    assert result.sync.state == "stale"
+    whom, age = f"{answer.daemon} ({answer.pid})", "5 h 0 min"
+    assert result.verdict == [
+        f"The clock was synchronised, but {whom}, which follows 10.0.0.1, has heard from no server for about {age}."
+    ]
+
+
+@pytest.mark.parametrize(
+    ("kernel", "answer"),
+    [
+        (GOOD, TRACKING._replace(age_s=2100.0, interval_s=1030.0)),
+        (GOOD, TRACKING._replace(age_s=20 * 3600.0, interval_s=4 * 3600.0)),  # a long polling interval
+        (BAD, TIMESYNCD),  # somebody has set the clock: the kernel forgets its errors
+        (GOOD._replace(most_error_s=1.0), TIMESYNCD),
+    ],
+)
+def test_a_daemon_that_asks_seldom(kernel, answer):
+    """It is synchronised."""
+    result = judge(HEALTHY._replace(kernel=kernel), [answer])
+    assert (result.sync.state, result.findings) == ("synchronised", ())
 
 
 def test_a_daemon_that_says_how_wrong_the_clock_is():
@@ -257,6 +299,9 @@ def test_steps():
     assert result.verdict[0] == "The clock was set back by 7 h at T2, 2 steps so far."
     assert "matches a timezone offset" in result.findings[0].summary
     assert result.findings[0].window_s == 4.0
+    result = judge(HEALTHY._replace(steps=steps, older_steps=98, watched_s=4.0), [TRACKING])
+    assert result.verdict[0].endswith(", 100 steps so far.")
+    assert "the clock was set 100 times" in result.findings[0].summary
 
 
 def test_a_leap_second_is_no_fault():
@@ -267,6 +312,7 @@ def test_a_leap_second_is_no_fault():
         assert word in result.findings[0].summary
     result = judge(HEALTHY._replace(steps=[Step(1.0, -1.0, "T", in_leap_second=True)], watched_s=2.0), [TRACKING])
     assert codes(result) == [("note", "clock-leap-second")]
+    assert result.verdict[0] == "A leap second was inserted at T."
 
 
 def test_the_rate():

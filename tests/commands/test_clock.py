@@ -234,7 +234,7 @@ def test_another_users_process(as_user, inprocess, root_only):
     document = json.loads(done.out)
     assert document["process"]["zone"] is None
     assert any("permission denied" in note for note in document["notes"])
-    assert document["verdict"][0].endswith("its time zone and libraries are unknown.")
+    assert document["verdict"][0].endswith("its time zone and libraries cannot be read.")
     assert document["kernel"] is not None  # everyone may read it
 
 

@@ -22,7 +22,7 @@ def sentence(view: View, machine: Zone) -> str:
     if view.faked_by is not None:
         return f"{who} does not see the machine's clock: {_lie(view)}{zone}."
     if view.zone is None:
-        return f"{who} shares the machine's clock; its time zone and libraries are unknown."
+        return f"What {who} takes for the time is unknown: its time zone and libraries cannot be read."
     return f"{who} sees the machine's clock{zone}."
 
 

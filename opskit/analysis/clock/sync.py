@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from opskit.proc.kernel.adjtimex import KernelClock
 
 _GROWS = 500e-6  # of maxerror: seconds a second (kernel/time/ntp.c, MAXFREQ)
-_CLEARED_S = 16.0  # both errors after somebody has set the clock (ntp_clear)
 _STALE_S = 3600.0  # a daemon that polls once in 17 minutes (NTP's maxpoll 10) lets it grow to half a second
 _SILENT_S, _SILENT_POLLS = 3 * 3600.0, 8  # the longest usual interval of a daemon is 35 minutes
 _YOUNG_S = 900.0  # a daemon that has just been started needs some minutes
@@ -70,7 +69,7 @@ def silent_s(answer: Answer, kernel: KernelClock | None) -> float:
     chronyd and ntpd keep saying so for days. systemd-timesyncd sets the kernel's maxerror to 0 at each answer of its server.
     """
     age_s = answer.age_s
-    if answer.daemon == "systemd-timesyncd" and kernel is not None and kernel.estimated_error_s < _CLEARED_S:
+    if answer.daemon == "systemd-timesyncd" and kernel is not None and not kernel.is_cleared:
         age_s = kernel.most_error_s / _GROWS
     return 0.0 if age_s is None or age_s < max(_SILENT_S, _SILENT_POLLS * (answer.interval_s or 0.0)) else age_s
 

@@ -353,7 +353,10 @@ def test_zones_of_a_process():
     assert codes(result) == [("note", "clock-zone-missing")]
     result = judge(HEALTHY._replace(view=view(None, problems=("permission denied",))), [TRACKING])
     assert (result.findings, list(result.notes)) == ((), ["permission denied"])
-    assert result.verdict[0] == "4242 (orders) shares the machine's clock; its time zone and libraries are unknown."
+    assert (
+        result.verdict[0]
+        == "What 4242 (orders) takes for the time is unknown: its time zone and libraries cannot be read."
+    )
 
 
 def test_a_time_namespace():

@@ -42,21 +42,25 @@ def sync_of(facts: Facts, answers: Sequence[Answer]) -> Sync:
         silence_s = silent_s(good, kernel)
         state: State = "stale" if silence_s else "synchronised"
         return Sync(state, by(good), _said(good), error_s, good.offset_s, silence_s or None, is_said=True)
-    if kernel is None:
-        return Sync("unknown", None, facts.kernel_problem or "adjtimex(2) does not tell")
-    flags = f"adjtimex: {kernel.state}, status {' '.join(kernel.flags) or '0'}"
+    flags = facts.kernel_problem or "adjtimex(2) does not tell"
+    if kernel is not None:
+        flags = f"adjtimex: {kernel.state}, status {' '.join(kernel.flags) or '0'}"
+    able = [daemon for daemon in facts.daemons if daemon.may_set]
     bad = next((answer for answer in answers if answer.is_synchronised is False), None)
     if bad is not None:
+        able = [daemon for daemon in able if daemon.pid != bad.pid]
+    if bad is not None and not (able and kernel is not None and kernel.is_synchronised):
         whom = by(bad) if bad.reference else f"{by(bad)} follows no server"
         return Sync("unsynchronised", whom, f"{_said(bad)}; {flags}", is_said=True)
-    able = [daemon for daemon in facts.daemons if daemon.may_set]
+    if kernel is None:
+        return Sync("unknown", None, flags)
     names = ", ".join(f"{daemon.name} ({daemon.pid})" for daemon in able)
     if not kernel.is_synchronised:
         if any(daemon.name in _STEERING for daemon in able):
             return Sync("unknown", names, flags)  # chronyd without rtcsync never tells the kernel
         return Sync("unsynchronised", names or None, flags)
     stale_s = kernel.most_error_s / _GROWS
-    if not able and facts.sees_all and stale_s > _STALE_S:
+    if not able and stale_s > (_STALE_S if facts.sees_all else _SILENT_S):
         return Sync(
             "stale", None, f"{flags}, maxerror {duration(kernel.most_error_s)}", kernel.most_error_s, None, stale_s
         )
@@ -104,13 +108,16 @@ def sentence(facts: Facts, sync: Sync) -> str:
             f"The clock was synchronised, but {sync.by}, has heard from no server for about {duration(sync.stale_s)}."
         )
     if sync.state == "stale":
-        return f"The clock was synchronised, but nothing has corrected it for about {duration(sync.stale_s)}: no time daemon runs."
+        return f"The clock was synchronised, but nothing has corrected it for about {duration(sync.stale_s)}: {_nobody(facts)}."
     if sync.state == "unknown":
         return f"Whether the clock is synchronised is unknown: {_why_unknown(facts, sync)}."
     if sync.by is not None:
         return f"The clock is not synchronised: {sync.by}{'' if sync.is_said else ' may set it, and has not said that it is right'}."
-    where = "no time daemon runs" if facts.sees_all else f"time daemons {_unseen(facts)} cannot be seen"
-    return f"The clock is not synchronised: {where}."
+    return f"The clock is not synchronised: {_nobody(facts)}."
+
+
+def _nobody(facts: Facts) -> str:
+    return "no time daemon runs" if facts.sees_all else f"time daemons {_unseen(facts)} cannot be seen"
 
 
 def _unseen(facts: Facts) -> str:
@@ -171,10 +178,8 @@ def _of_nobody(facts: Facts, sync: Sync) -> Finding:
     severity: Severity = "warning" if is_proven else "note"
     if sync.by is not None:
         who = f"{sync.by} may set the clock, and nothing says that it does"
-    elif facts.sees_all:
-        who = "no time daemon runs" + ("; the hypervisor may set it" if facts.is_virtual else "")
     else:
-        who = f"time daemons {_unseen(facts)} cannot be seen"
+        who = _nobody(facts) + ("; the hypervisor may set it" if facts.sees_all and facts.is_virtual else "")
     was = "" if sync.stale_s is None else f" any more: last corrected about {duration(sync.stale_s)} ago"
     asked = None if facts.server else shell.command("opskit", "clock", "--server", shell.Syntax("SERVER"))
     return Finding(

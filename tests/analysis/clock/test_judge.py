@@ -29,6 +29,9 @@ HEALTHY_MACHINES = {
     "chronyd that cannot be asked": (HEALTHY, [TRACKING._replace(is_synchronised=None, problem="chronyc is not installed")]),
     "a container, whose host has the daemon": (HEALTHY._replace(daemons=(), sees_all=False, container="its pid namespace"), []),
     "ptp": (HEALTHY._replace(daemons=(Daemon("phc2sys", 7, 1, True, 90.0, True), Daemon("ptp4l", 8, 1, True, 90.0, True)), is_virtual=True), []),
+    "ptp, beside a chronyd that only serves the time": (
+        HEALTHY._replace(daemons=(CHRONYD, Daemon("phc2sys", 7, 1, True, 90.0, True))), [LOST._replace(is_local=True)],
+    ),
     "chronyd in a container without rights beside that of the host": (
         HEALTHY._replace(daemons=(CHRONYD, CHRONYD._replace(pid=9, may_set=False))), [TRACKING],
     ),
@@ -55,6 +58,21 @@ def test_a_healthy_machine_has_no_finding(name):
     assert result.findings == ()
     assert len(result.verdict) <= 3
     assert result.sync.state == "synchronised"
+
+
+def test_a_container_whose_host_has_lost_its_daemon():
+    """The kernel is the host's: its error has grown for hours."""
+    facts = with_kernel(HEALTHY._replace(daemons=(), sees_all=False, container="its pid namespace"), most_error_s=5.6)
+    result = judge(facts)
+    assert (result.sync.state, codes(result)) == ("stale", [("note", "clock-unsynchronised")])
+    assert result.verdict[0].endswith("about 3 h 6 min: time daemons outside of this container cannot be seen.")
+    assert judge(with_kernel(facts, most_error_s=3.0)).findings == ()
+
+
+def test_a_daemon_counts_more_than_no_kernel():
+    """A sandbox forbids adjtimex(2)."""
+    result = judge(HEALTHY._replace(kernel=None, kernel_problem="adjtimex(2): Operation not permitted"), [LOST])
+    assert (result.sync.state, codes(result)) == ("unsynchronised", [("warning", "clock-daemon-unsynchronised")])
 
 
 def test_the_verdict_of_a_healthy_machine():

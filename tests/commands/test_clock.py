@@ -358,6 +358,8 @@ def test_a_real_chronyd(root_only, offset_s, code):
         "chronyc -n tracking",
     )
     assert answer["offset_s"] == pytest.approx(offset_s, abs=0.1)
+    assert 0 <= answer["age_s"] < 60
+    assert answer["interval_s"] < 60
     assert document["daemons"][0]["may_set"]
     assert codes(document) & {"clock-offset", "clock-timezone-offset"} == ({code} if code else set())
     assert document["state"] == "synchronised"

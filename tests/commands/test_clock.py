@@ -28,6 +28,7 @@ from terminal import on_terminal
 
 from opskit.analysis.clock.judge import judge
 from opskit.collect.clock.facts import Source, Step
+from opskit.proc.kernel import sntp
 from opskit.proc.kernel.clock_reads import ReadCost
 
 WAITS = ["sleep", "600"]
@@ -119,12 +120,13 @@ def test_servers_whose_time_proves_nothing(inprocess, how, words, code):
     assert document["timezone_offset_s"] is None
 
 
-def test_a_server_that_does_not_answer(inprocess):
+def test_a_server_that_does_not_answer(inprocess, monkeypatch):
     """Exit code 2; the rest is shown."""
+    monkeypatch.setattr(sntp, "_TIMEOUT_S", 0.2)
     with ntpserver.serving(lambda _: []) as (port, requests):
         document = found(inprocess, "--server", f"127.0.0.1:{port}", code=2)
     assert len(requests) == 2
-    assert document["verdict"][0].startswith("The offset to 127.0.0.1 is unknown: no reply within 1 s")
+    assert document["verdict"][0].startswith("The offset to 127.0.0.1 is unknown: no reply within 0.2 s")
     assert document["kernel"] is not None
     assert document["notes"]
 

@@ -77,7 +77,7 @@ def test_this_machine(inprocess):
         done = inprocess("clock", "-f", form)
         assert done.code in (0, 1)
         assert current in done.out or form == "prometheus"
-    assert promtext.value(promtext.parse(done.out), "opskit_clock_read_ns") > 0
+    assert promtext.value(promtext.parse(done.out), "opskit_clock_read_seconds") > 0
 
 
 def test_a_clock_that_is_hours_behind_a_server(inprocess):

@@ -6,7 +6,7 @@ from functools import partial
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from opskit.render.fields import COUNT, FLAG, ID, NUMBER, TEXT, Field, list_of, of_part, record, records
+from opskit.render.fields import COUNT, FLAG, ID, NUMBER, TEXT, TOTAL, Field, list_of, of_part, record, records
 from opskit.render.report import Metrics
 
 if TYPE_CHECKING:
@@ -119,9 +119,13 @@ DOCUMENT: Sequence[Field[Result]] = (
 _BY_SERVER = ("offset_s", "delay_s", "stratum", "name")
 _METRICS: Sequence[Field[Result]] = (
     Field("synchronised", FLAG, value=lambda it: None if it.sync.state == "unknown" else it.sync.state == "synchronised"),
-    *(field for field in DOCUMENT if field.name in ("error_s", "read_ns", "syscall_ns", "is_slow_source", "rtc_ahead_s", "measured_rate_ppm")),
-    Field("steps", COUNT, value=lambda it: None if it.facts.watched_s is None else it.facts.steps_total, help="seen in this watch"),
-    *of_part("facts.kernel", [field for field in KERNEL if field.name in ("most_error_s", "estimated_error_s", "rate_ppm", "tai_s")]),
+    *(field for field in DOCUMENT if field.name in ("error_s", "is_slow_source", "rtc_ahead_s")),
+    Field("read_s", NUMBER, value=lambda it: it.facts.source.cost and round(it.facts.source.cost.read_ns / 1e9, 12), help="clock_gettime(CLOCK_REALTIME)"),
+    Field("syscall_s", NUMBER, value=lambda it: it.facts.source.cost and round(it.facts.source.cost.syscall_ns / 1e9, 12), help="getppid(2)"),
+    Field("rate_ratio", NUMBER, value=lambda it: it.facts.kernel and round(it.facts.kernel.rate_ppm / 1e6, 12), help="the correction of the hardware's rate"),
+    Field("measured_rate_ratio", NUMBER, value=lambda it: it.facts.rate and round(it.facts.rate.ppm / 1e6, 12), help="MONOTONIC against MONOTONIC_RAW, with -w"),
+    Field("steps", TOTAL, value=lambda it: None if it.facts.watched_s is None else it.facts.steps_total, help="seen in this watch"),
+    *of_part("facts.kernel", [field for field in KERNEL if field.name in ("most_error_s", "estimated_error_s", "tai_s")]),
 )  # fmt: skip
 
 

@@ -42,7 +42,7 @@ def _zone(zone: Zone | None, machine: Zone) -> str:
         return ""
     name = f" ({zone.source}={zone.name})" if zone.source != machine.source and zone.name else ""
     if zone.utc_offset_s is None:
-        return f"; its time zone{name} is unknown"
+        return f"; {'the offset of ' if name else ''}its time zone{name} is unknown"
     same = zone.utc_offset_s == machine.utc_offset_s
     return f"; its local time is {utc(zone.utc_offset_s)}{name}, {'as the machine has it' if same else f'the machine has {utc(machine.utc_offset_s)}'}"
 

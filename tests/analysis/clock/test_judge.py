@@ -377,6 +377,14 @@ def test_zones_of_a_process():
     )
 
 
+def test_a_zone_that_only_java_knows():
+    """Its offset is unknown; it is no misspelt name."""
+    zone = Zone("-Duser.timezone", "PST", None, is_missing=True)
+    result = judge(HEALTHY._replace(view=view(zone, is_java=True)), [TRACKING])
+    assert result.findings == ()
+    assert result.verdict[0].endswith("; the offset of its time zone (-Duser.timezone=PST) is unknown.")
+
+
 def test_a_time_namespace():
     """Its date is the machine's."""
     result = judge(HEALTHY._replace(view=view(offsets=TimeOffsets(86400.0, -10.0))), [TRACKING])

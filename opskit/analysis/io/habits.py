@@ -146,6 +146,12 @@ def _is_sync(seen: Seen, use: Use) -> bool:
     )
 
 
+def sync_call(thread: Thread) -> str:
+    """The one of fsync(2) and alike in which it was seen most often."""
+    found = [each for each in thread.seen if each.call in SYNCS]
+    return max(found, key=lambda each: each.looks).call if found else "fsync"
+
+
 _WRITES = ("write", "pwrite64", "writev", "pwritev", "pwritev2")
 
 
@@ -157,7 +163,7 @@ def amplification(thread: Thread) -> float | None:
 
 def _sync(thread: Thread, use: Use) -> Habit | None:
     share = sync_share(thread, use)
-    if share is None or share < _SYNC_SHARE or not thread.rates.writes:
+    if share is None or share < _SYNC_SHARE:
         return None
     amplified = (amplification(thread) or 0) > _AMPLIFIED
     # A database that commits waits for its log, in whole blocks; so does any program that was told to be safe.

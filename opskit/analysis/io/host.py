@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from opskit.analysis.finding import Entity, Finding, most_severe_first
 from opskit.analysis.io.result import DeviceRow, ProcessRow, Result
-from opskit.analysis.io.waits import CHILD, DEVICE, DIRTY, FROZEN, JOURNAL, wait_of
+from opskit.analysis.io.waits import CHILD, DEVICE, DIRTY, FROZEN, JOURNAL, needs_storage, wait_of
 from opskit.quantities import agreeing, duration, percent, plural, size
 from opskit.shell import command
 
@@ -96,11 +96,6 @@ def _stuck(facts: Facts, each: ProcessIo) -> tuple[StalledThread, ...]:
     )
 
 
-def _is_storage(thread: StalledThread) -> bool:
-    wait = wait_of(thread.where)
-    return wait is not None and wait.is_storage
-
-
 def waiting_words(where: str | None) -> str:
     """`waits for a FUSE server (request_wait_answer)`; for a function that is not known its name alone."""
     wait = wait_of(where)
@@ -122,16 +117,16 @@ def _stuck_findings(facts: Facts) -> Iterator[Finding]:
             continue
         process = each.process
         # Of several the one that waits for storage: others may wait for its locks.
-        worst = max(stuck, key=lambda thread: (_is_storage(thread), thread.for_s))
+        worst = max(stuck, key=lambda thread: (needs_storage(thread.where, thread.call), thread.for_s))
         who = f"{process.pid} ({process.command})"
         threads = plural(len(stuck), "thread")
         yield Finding(
             "io-stuck",
-            _severity(worst) if _is_storage(worst) else "note",
+            _severity(worst) if needs_storage(worst.where, worst.call) else "note",
             Entity("process", process.pid, process.start_ticks),
             f"{who}: {threads} {agreeing(len(stuck), 'has', 'have')} not run for {duration(worst.for_s)}: "
-            f"{worst.name} {waiting_words(worst.where)}",
-            f"/proc/{process.pid}/task/{worst.tid}: state D and the same context switches in all looks, wchan {worst.where or 'unknown'}",
+            f"{worst.name} {waiting_words(worst.where)}{f', in {worst.call}' if worst.call else ''}",
+            f"/proc/{process.pid}/task/{worst.tid}: asleep with the same context switches in all looks, wchan {worst.where or 'unknown'}",
             next=command("opskit", "io", process.pid),
             share=1.0,
             window_s=facts.window_s,

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from opskit.analysis.io.troubles import Stuck
     from opskit.collect.io.facts import Facts, File, Rates, Thread
 
-STUCK, THRASH, THROTTLED = "io-stuck", "io-cache-thrash", "io-cgroup-throttled"
 _HABITS = (TINY_READS, TINY_WRITES, SYNC, CANCELLED)
 _MUCH = 1 << 20
 
@@ -94,7 +93,7 @@ def _stuck(facts: Facts, uses: Mapping[int, Use]) -> Iterator[Finding]:
         others = f"; {plural(facts.stalled_total, 'thread')} in state D at the begin" if more else ""
         who = thread.name if alone else f"{'at least ' * more}{plural(len(group.threads), 'thread')} ({thread.name}, …)"
         yield Finding(
-            STUCK,
+            "io-stuck",
             group.severity,
             _thread(facts, thread) if alone else _process(facts),
             f"{who} {'has' if alone else 'have'} not run for {duration(group.for_s)}: {_stuck_place(group, uses[thread.tid])}",
@@ -128,7 +127,7 @@ def _cgroup(facts: Facts) -> Iterator[Finding]:
     if limited is not None:
         limit, thread = limited
         yield Finding(
-            THROTTLED,
+            "io-cgroup-throttled",
             "warning",
             Entity("cgroup", limit.path),
             f"{thread.name} is throttled{waits_words(thread)}: {limit_words(limit)}",
@@ -140,7 +139,7 @@ def _cgroup(facts: Facts) -> Iterator[Finding]:
         cgroup, thread, does_harm = thrash
         total = facts.total.disk_read_bytes if facts.total is not None else 0.0
         yield Finding(
-            THRASH,
+            "io-cache-thrash",
             "warning" if does_harm else "note",
             Entity("cgroup", cgroup.path),
             f"{thread.name} reads the same pages from disk again, {size(total)}/s{waits_words(thread)}: "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from opskit.analysis.io.waits import CHILD, DEVICE, DIRTY, FROZEN, wait_of
+from opskit.analysis.io.waits import CHILD, DEVICE, DIRTY, FROZEN, needs_storage, wait_of
 from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def stuck_groups(facts: Facts) -> list[Stuck]:
         if for_s < _LEAST_S or (wait is not None and wait.kind in (FROZEN, CHILD)):
             continue
         severity: Severity = "note"
-        if wait is not None and wait.is_storage:
+        if needs_storage(where, next((each.call for each in threads[0].seen), None)):
             severity = "error" if for_s >= _HUNG_S else "warning"
         found.append(Stuck(tuple(threads), where, wait, for_s, severity))
     return sorted(found, key=lambda each: (("error", "warning", "note").index(each.severity), -each.for_s))

@@ -55,6 +55,18 @@ _PREFIXES = (
 )  # fmt: skip
 
 
+_WAIT_FOR_LOCKS = (
+    "fcntl",
+    "flock",
+)  # of a FUSE server too, whose answer comes when another program gives back the lock
+
+
+def needs_storage(where: str | None, call: str | None) -> bool:
+    """Whether a thread waits for the answer of a device or a server. `call`: its system call; None: unknown."""
+    wait = wait_of(where)
+    return wait is not None and wait.is_storage and call not in _WAIT_FOR_LOCKS
+
+
 def wait_of(where: str | None) -> Wait | None:
     """The wait at this function; None: not one of those known."""
     return next((wait for prefix, wait in _PREFIXES if where and where.startswith(prefix)), None)

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from opskit.proc.files.diskstats import DiskStat
     from opskit.proc.fs import ProcFS
 
+_NEGATIVE = 1 << 31  # Linux before 5.0 prints a negative number of requests in flight as an unsigned one
 _MOST = 4096  # a host of containers has thousands of loop and dm devices
 
 
@@ -59,7 +60,7 @@ def _device(info: BlockDevice, now: DiskStat, added: DiskStat, mounts: tuple[str
         added.flushes / window_s,
         min(1.0, added.busy_ms / 1000 / window_s),
         added.all_ms / 1000 / window_s,
-        now.in_flight,
+        now.in_flight if now.in_flight < _NEGATIVE else 0,
         info.scheduler,
         info.write_cache,
         info.is_rotating,

@@ -43,6 +43,15 @@ def test_threads_in_state_d(where, for_s, kernel, wanted):
     assert found == ([("io-stuck", wanted, "4242")] if wanted else [])
 
 
+def test_a_wait_for_a_lock_of_a_fuse_server():
+    """Its answer comes when another program gives back the lock; other calls are named, and wait for storage."""
+    for call, severity in (("fcntl", "note"), ("flock", "note"), ("statx", "warning")):
+        waits = process(4242, "cat", stalled=(stalled()._replace(call=call),), in_d=1.0)
+        (finding,) = judge_host(facts([waits])).findings
+        assert finding.severity == severity
+        assert finding.summary.endswith(f"waits for a FUSE server (request_wait_answer), in {call}")
+
+
 SLOW = {"reads": 5.0, "read_await_s": 0.3, "queue": 1.5, "busy": 1.0, "read_bytes": 5 * 4096.0}
 
 

@@ -197,6 +197,18 @@ def test_a_sync_after_each_record():
     assert judge(facts(few, files=[log])).findings == ()
 
 
+def test_syncs_of_what_others_write():
+    """A thread that only syncs, as a log's flusher or msync(), is a note; its call is named."""
+    for call, fd in (("fdatasync", 5), ("msync", None)):
+        seen = (Seen(call, fd, 50), Seen("running", None, 10))
+        (finding,) = judge(facts(thread(rates(), seen=seen, user=0.02, system=0.1), files=[LOG])).findings
+        assert (finding.code, finding.severity) == ("io-sync-dominates", "note")
+        place = "" if fd is None else ": fd 5 /var/log/app.log"
+        assert finding.summary == (
+            f"csv-import-worker-1 spends 98 % of its time in {call}{place}; its pace is that of the storage"
+        )
+
+
 def test_writes_that_are_synchronous():
     """By the flags of the file: O_SYNC or O_DSYNC."""
     log = LOG._replace(flags=0o4010001, moved_bytes=500_000.0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import json
 import os
 import re
 import struct
@@ -13,6 +14,7 @@ import tempfile
 import time
 from pathlib import Path
 
+import inprocess
 import jvms
 import pytest
 from atonce import AtOnce
@@ -31,6 +33,7 @@ pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="cgroups and file syst
 SUPPORT = Path(__file__).parents[2] / "support"
 PROGRAMS = SUPPORT / "ioprograms.py"
 WINDOW_S, TRIES = 0.7, 6
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])}
 at_once = AtOnce()
 outcomes = at_once.fixture()
 
@@ -44,6 +47,13 @@ def started(command, **options):
             if error.errno != errno.EFAULT:
                 raise
     raise AssertionError(command)
+
+
+def opskit(*words, before=()):
+    """The program in a process of its own: these tests run in threads."""
+    command = [*before, sys.executable, "-m", "opskit", *words]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60, cwd="/", env=ENVIRONMENT)
+    return inprocess.Ran(done.returncode, done.stdout, done.stderr)
 
 
 @contextlib.contextmanager
@@ -213,7 +223,7 @@ def test_a_page_cache_that_is_too_small():
             result = until(pid, finds("io-cache-thrash", "warning"))
             assert f"the page cache of /{place.name} is too small, its memory limit is 48.0 MiB" in result.verdict[0]
             assert result.facts.cgroup.path == f"/{place.name}"
-            try_next(result.findings, "io-cache-thrash")
+            try_next(result.findings, "io-cache-thrash", run=opskit)
             assert result.rows[0].file.path == f"{there}/again"
 
 
@@ -346,6 +356,20 @@ def test_a_read_from_a_server_that_does_not_answer():
 def test_a_write_to_a_server_that_does_not_answer():
     """The same for writes."""
     hung("os.pwrite(fd, b'x' * 9000, 0)", "pwrite64")
+
+
+@at_once.test
+def test_the_machine_names_who_waits_for_it():
+    """Where its mount is seen: a look at a name, whose state is S."""
+    with hung_process("os.fstatvfs(fd)") as (pid, _):
+        for _ in range(TRIES):
+            done = opskit("io", "-i", "1", "-f", "json", before=[tool("nsenter"), "-m", "-t", str(pid)])
+            found = [each for each in json.loads(done.out)["findings"] if each["entity"]["id"] == str(pid)]
+            if found:
+                break
+        (finding,) = found
+        assert (finding["code"], finding["next"]) == ("io-stuck", f"opskit io {pid}")
+        assert "waits for a FUSE server (request_wait_answer), in fstatfs" in finding["summary"]
 
 
 @at_once.test

@@ -367,7 +367,7 @@ def _device_words(device: Device) -> str:
 
 def _next(processes: Sequence[ProcessRow]) -> str | None:
     """Closer to who does the most, where that is not little."""
-    first = next((row.process for row in processes if row.process.rates is not None), None)
+    first = next((row.process for row in processes if row.process.rates and not row.process.process.has_ended), None)
     if first is None or (_bytes(first) < _MUCH_BYTES and _calls(first) < _MANY_CALLS):
         return None
     return command("opskit", "io", first.process.pid)

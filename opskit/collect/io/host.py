@@ -12,6 +12,7 @@ from opskit.collect.schedule import window_end_s
 from opskit.proc.files.meminfo import parse_meminfo
 from opskit.proc.files.pressure import parse_pressures
 from opskit.proc.fs import optional
+from opskit.proc.process import Process
 from opskit.proc.visibility import coverage_lines
 from opskit.quantities import integer, plural
 from opskit.records import NamedTuple
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from opskit.collect.io.processes import Done
     from opskit.host import Host
     from opskit.proc.files.diskstats import DiskStat
-    from opskit.proc.process import Process
+    from opskit.proc.files.stat import ProcStat
 
 _MOST_LOOKS, _LOOKS_SHARE = 8, 0.02  # looks at all threads between the ends of a window, and their share of a CPU
 _LOOK_AGAIN_S = 0.1  # threads in state D
@@ -131,16 +132,16 @@ class HostReader:
             if pid == self._self or not (moved or share or pid in stalled):
                 continue
             stat = after.processes[pid].stat
-            process = self._process(known, pid, stat.start_ticks)
+            process = self._process(known, stat)
             if self._ask.uids and process.uid not in self._ask.uids:
                 continue
             yield ProcessIo(process, each.own, stalled.get(pid, ()), share, each.children, stat.is_kernel_thread)
 
-    def _process(self, known: Mapping[tuple[int, int], Process], pid: int, start_ticks: int) -> Process:
-        key = pid, start_ticks
-        found = known.get(key) or self._host.process(pid)
-        if found.start_ticks != start_ticks:  # it has ended
-            return found._replace(start_ticks=start_ticks)
+    def _process(self, known: Mapping[tuple[int, int], Process], stat: ProcStat) -> Process:
+        key = stat.pid, stat.start_ticks
+        found = known.get(key) or self._host.process(stat.pid)
+        if found.start_ticks != stat.start_ticks:  # it has ended, and its PID may be another process's
+            return Process(stat.pid, stat.comm, ppid=stat.ppid, start_ticks=stat.start_ticks, state="X")
         self._known[key] = found
         return found
 

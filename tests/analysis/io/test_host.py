@@ -95,3 +95,12 @@ def test_an_idle_machine():
     result = judge_host(facts())
     assert (len(result.verdict), result.findings, result.next) == (1, (), None)
     assert judge_host(facts([process(5, "cat", rates=rates(reads=5, read_bytes=500))])).next is None
+
+
+def test_a_process_that_has_ended_is_no_next_command():
+    """The first one that still runs is."""
+    busy = rates(reads=900, read_bytes=120 << 20)
+    ended, runs = process(5, "dd", rates=busy), process(6, "cp", rates=busy)
+    ended = ended._replace(process=ended.process._replace(state="X", threads=None))
+    assert judge_host(facts([ended])).next is None
+    assert judge_host(facts([ended, runs])).next == "opskit io 6"

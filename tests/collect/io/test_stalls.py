@@ -5,23 +5,12 @@ from __future__ import annotations
 import platform
 
 import pytest
+from iotrees import SWITCHES, thread
 
 from opskit.collect.io.processes import read_stats
 from opskit.collect.io.stalls import Stalls
 from opskit.host import Host
 from opskit.proc.fs import ProcFS
-
-SWITCHES = "Name:\ta\nvoluntary_ctxt_switches:\t{}\nnonvoluntary_ctxt_switches:\t2\n"
-STATX = "332 0xffffff9c 0x7f00 0x0 0x0 0x0 0x0 0x7ffc 0x7f10\n"
-
-
-def thread(pid, tid, state, wchan, threads=1):
-    """The files of one thread."""
-    stat = f"{tid} (a) S (b)) {state} 1 7 7 0 -1 0 1 0 0 0 10 20 0 0 20 0 {threads} 0 42" + " 0" * 30 + "\n"
-    place = f"proc/{pid}/task/{tid}"
-    files = {"stat": stat, "status": SWITCHES.format(5), "wchan": wchan, "syscall": STATX, "comm": "a) S (b"}
-    found = {f"{place}/{name}": text for name, text in files.items()}
-    return {**found, f"proc/{pid}/stat": stat} if pid == tid else found
 
 
 @pytest.fixture

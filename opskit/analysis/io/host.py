@@ -8,6 +8,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from opskit.analysis.finding import Entity, Finding, most_severe_first
+from opskit.analysis.io.host_words import (
+    bytes_words,
+    calls_words,
+    device_words,
+    moved_words,
+    parts_of,
+    stored_words,
+    waiting_words,
+)
 from opskit.analysis.io.result import DeviceRow, ProcessRow, Result
 from opskit.analysis.io.waits import CHILD, DEVICE, DIRTY, FROZEN, JOURNAL, needs_storage, wait_of
 from opskit.quantities import agreeing, duration, percent, plural, size
@@ -17,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from opskit.analysis.finding import Severity
-    from opskit.collect.io.facts import Device, Facts, ProcessIo, Rates, StalledThread
+    from opskit.collect.io.facts import Device, Facts, ProcessIo, StalledThread
 
 _WHOLE = 0.9  # of the window: a sleep that long is the same one
 _STUCK_S, _HUNG_S = 0.9, 10.0  # of one sleep: a warning, an error
@@ -68,20 +77,16 @@ def _ranks(processes: Sequence[ProcessIo], by: Callable[[ProcessIo], float]) -> 
     return {each.process.pid: place if by(each) else len(ordered) for place, each in enumerate(ordered)}
 
 
-def _parts(each: ProcessIo) -> Iterator[Rates]:
-    yield from (rates for rates in (each.rates, each.children) if rates is not None)
-
-
 def _bytes(each: ProcessIo) -> float:
-    return sum(rates.read_bytes + rates.written_bytes for rates in _parts(each))
+    return sum(rates.read_bytes + rates.written_bytes for rates in parts_of(each))
 
 
 def _calls(each: ProcessIo) -> float:
-    return sum(rates.reads + rates.writes for rates in _parts(each))
+    return sum(rates.reads + rates.writes for rates in parts_of(each))
 
 
 def _storage_bytes(each: ProcessIo) -> float:
-    return sum(rates.disk_read_bytes + rates.disk_written_bytes for rates in _parts(each))
+    return sum(rates.disk_read_bytes + rates.disk_written_bytes for rates in parts_of(each))
 
 
 # Threads in state D
@@ -94,14 +99,6 @@ def _stuck(facts: Facts, each: ProcessIo) -> tuple[StalledThread, ...]:
     return tuple(
         thread for thread in long if (wait := wait_of(thread.where)) is None or wait.kind not in (FROZEN, CHILD)
     )
-
-
-def waiting_words(where: str | None) -> str:
-    """`waits for a FUSE server (request_wait_answer)`; for a function that is not known its name alone."""
-    wait = wait_of(where)
-    if wait is not None:
-        return f"{wait.words} ({where})"
-    return "it sleeps in an unknown function of the kernel" if where is None else f"it sleeps in {where}"
 
 
 def host_findings(facts: Facts) -> tuple[Finding, ...]:
@@ -290,20 +287,30 @@ def _device_why(device: Device, slow: Mapping[str, float], hung: set[str]) -> st
 
 def _verdict(facts: Facts, processes: Sequence[ProcessRow], devices: Sequence[DeviceRow]) -> Iterator[str]:
     active = [row.process for row in processes if _calls(row.process) or _storage_bytes(row.process)]
-    if not active:
-        yield f"No process that could be read has read or written in {duration(facts.window_s)}"
+    if active:
+        yield from _most(active)
     else:
-        most, calls = max(active, key=_bytes), max(active, key=_calls)
-        yield f"Most bytes: {_bytes_words(most)}"
-        if calls.process.pid != most.process.pid and _calls(calls) >= _MANY_CALLS:
-            yield f"Most calls: {_calls_words(calls)}"
+        yield f"No process that could be read has read or written in {duration(facts.window_s)}"
     busiest = _busiest(devices)
     if busiest is not None:
-        yield f"Busiest device: {_device_words(busiest)}"
+        yield f"Busiest device: {device_words(busiest)}"
     stalled = [each for each in facts.processes if each.stalled and not each.is_kernel_thread]
     if stalled and not any(_stuck(facts, each) for each in stalled):
         threads = sum(len(each.stalled) for each in stalled)
         yield f"{plural(threads, 'thread')} of {plural(len(stalled), 'process', 'processes')} in state D at the last look"
+
+
+def _most(active: Sequence[ProcessIo]) -> Iterator[str]:
+    """Who reads and writes the most; who stores more than that one, and who makes more calls, where that is much."""
+    most, stores, calls = (max(active, key=by) for by in (_bytes, _storage_bytes, _calls))
+    moves = bool(_bytes(most))
+    if moves:
+        yield f"Most bytes: {moved_words(most)}"
+    # Mapped files and swap are in no call.
+    if _storage_bytes(stores) > (max(_MUCH_BYTES, _storage_bytes(most)) if moves else 0):
+        yield f"Most from and to disk: {stored_words(stores)}"
+    if _calls(calls) >= (_MANY_CALLS if moves else 1) and not (moves and calls is most):
+        yield f"Most calls: {calls_words(calls)}"
 
 
 def _busiest(devices: Sequence[DeviceRow]) -> Device | None:
@@ -312,62 +319,9 @@ def _busiest(devices: Sequence[DeviceRow]) -> Device | None:
     return max(used, key=lambda device: (not device.stacked_on, device.busy), default=None)
 
 
-def _named(each: ProcessIo) -> str:
-    return f"{each.process.pid} ({each.process.command})"
-
-
-def _bytes_words(each: ProcessIo) -> str:
-    """`4242 (java) reads 120 MiB/s (98 % from disk) and writes 3.0 MiB/s`."""
-    parts = [*_parts(each)]
-    read, written, disk = (
-        sum(getattr(rates, name) for rates in parts) for name in ("read_bytes", "written_bytes", "disk_read_bytes")
-    )
-    # Mapped files and readahead fetch more than the calls return.
-    share = f" ({percent(min(1.0, disk / read))} from disk)" if read and disk / read >= 0.01 else ""
-    reads = f"reads {size(read)}/s{share}" if read >= written or read >= 1024 else ""
-    writes = f"writes {size(written)}/s" if written > read or written >= 1024 else ""
-    whose = " with its children that ended" if each.children is not None and any(each.children) else ""
-    return f"{_named(each)}{whose} {' and '.join(filter(None, (reads, writes)))}"
-
-
-def _calls_words(each: ProcessIo) -> str:
-    """`7525 (csv-import) does 1,903,808 reads/s of 1.0 byte`."""
-    parts = [*_parts(each)]
-    reads, writes = sum(rates.reads for rates in parts), sum(rates.writes for rates in parts)
-    what, number, total = (
-        ("reads", reads, sum(rates.read_bytes for rates in parts))
-        if reads >= writes
-        else ("writes", writes, sum(rates.written_bytes for rates in parts))
-    )
-    mean = total / number if number else 0.0
-    return f"{_named(each)} does {number:,.0f} {what}/s of {bytes_words(mean)}"
-
-
-def bytes_words(mean: float) -> str:
-    """A mean size: `1.0 byte`, `12.5 bytes`, `8.0 KiB`."""
-    if mean >= 1024:
-        return size(mean)
-    said = f"{mean:,.1f}"
-    return f"{said} {'byte' if said == '1.0' else 'bytes'}"
-
-
-def _device_words(device: Device) -> str:
-    """`vda, busy 45 %: 820 reads/s (await 0.4 ms), 12 writes/s (await 2.1 ms), 1.2 requests at a time`."""
-    parts = [
-        f"{rate:,.0f} {what}/s (await {duration(await_s)})" if await_s is not None else f"{rate:,.0f} {what}/s"
-        for what, rate, await_s in (
-            ("reads", device.reads, device.read_await_s),
-            ("writes", device.writes, device.write_await_s),
-        )
-        if rate >= 0.5
-    ]
-    parts.append(f"{device.queue:,.1f} requests at a time")
-    return f"{device.name}, busy {percent(device.busy)}: {', '.join(parts)}"
-
-
 def _next(processes: Sequence[ProcessRow]) -> str | None:
     """Closer to who does the most, where that is not little."""
     first = next((row.process for row in processes if row.process.rates and not row.process.process.has_ended), None)
-    if first is None or (_bytes(first) < _MUCH_BYTES and _calls(first) < _MANY_CALLS):
+    if first is None or (max(_bytes(first), _storage_bytes(first)) < _MUCH_BYTES and _calls(first) < _MANY_CALLS):
         return None
     return command("opskit", "io", first.process.pid)

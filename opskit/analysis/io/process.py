@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from opskit.analysis.finding import Entity, Finding, most_severe_first
 from opskit.analysis.io.attribution import uses_of
 from opskit.analysis.io.habits import CANCELLED, SYNC, TINY_READS, TINY_WRITES, habits_of
-from opskit.analysis.io.host import waiting_words
+from opskit.analysis.io.host_words import waiting_words
 from opskit.analysis.io.result import Result, Row
 from opskit.analysis.io.troubles import PAGE_BYTES, blocked, disk_share, stuck_groups, thrashing, throttled
 from opskit.analysis.io.waits import DEVICE

@@ -15,7 +15,7 @@ from opskit.analysis.io.habits import (
     sync_call,
     sync_share,
 )
-from opskit.analysis.io.host import bytes_words, waiting_words
+from opskit.analysis.io.host_words import bytes_words, waiting_words
 from opskit.analysis.io.troubles import blocked, in_d
 from opskit.quantities import percent, plural, size, whole
 

@@ -97,6 +97,23 @@ def test_an_idle_machine():
     assert judge_host(facts([process(5, "cat", rates=rates(reads=5, read_bytes=500))])).next is None
 
 
+def test_page_faults_are_named():
+    """A database of mapped files makes no call: it is named beside who calls the most."""
+    faults = process(9, "mongod", rates=rates(disk_read_bytes=300 << 20, disk_written_bytes=20 << 20))
+    copies = process(5, "cp", rates=rates(reads=90, read_bytes=50 << 20, disk_read_bytes=9 << 20))
+    verdict = judge_host(facts([copies, faults])).verdict
+    assert verdict[:2] == (
+        "Most bytes: 5 (cp) reads 50.0 MiB/s (18 % from disk)",
+        "Most from and to disk: 9 (mongod) fetches 300 MiB/s and makes 20.0 MiB/s dirty",
+    )
+    alone = judge_host(facts([faults]))
+    assert alone.verdict[0].startswith("Most from and to disk: 9 (mongod) fetches 300 MiB/s")
+    assert alone.next == "opskit io 9"
+    empty = process(7, "poller", rates=rates(reads=40.0))
+    assert judge_host(facts([empty])).verdict == ("Most calls: 7 (poller) does 40 reads/s of 0.0 bytes",)
+    assert len(judge_host(facts([copies])).verdict) == 1
+
+
 def test_a_process_that_has_ended_is_no_next_command():
     """The first one that still runs is."""
     busy = rates(reads=900, read_bytes=120 << 20)

@@ -194,7 +194,7 @@ def _summary(facts: Facts) -> str:
     name = f"{process.pid} ({process.command})" if process is not None else "it"
     if total is None:
         return f"{name}: its I/O counters are unknown"
-    words = [*_totals(total)]
+    words = [*_totals(total), *_uncalled(facts, total)]
     ended = [*_totals(facts.ended)] if facts.ended is not None else []
     if ended and _bytes(facts.ended) > max(_MUCH, _bytes(total)):
         own = f"{' and '.join(words)}; " if words else ""
@@ -218,6 +218,11 @@ def _totals(total: Rates) -> Iterator[str]:
         yield f"reads {size(total.read_bytes)}/s in {whole(total.reads)} calls/s{from_disk}"
     if total.writes:
         yield f"writes {size(total.written_bytes)}/s in {whole(total.writes)} calls/s"
-    # Mapped files, and what is fetched ahead.
+
+
+def _uncalled(facts: Facts, total: Rates) -> Iterator[str]:
+    """What is fetched for mapped files and swap, or by calls that the kernel does not count."""
     if total.disk_read_bytes > max(_MUCH, 2 * total.read_bytes):
-        yield f"fetches {size(total.disk_read_bytes)}/s from disk by page faults"
+        faults = any((thread.major_faults or 0) >= 1 for thread in facts.threads)
+        how = "by page faults" if faults else "without read calls (AIO, io_uring)"
+        yield f"fetches {size(total.disk_read_bytes)}/s from disk {how}"

@@ -413,6 +413,14 @@ def test_a_mapped_file():
 
 
 @at_once.test
+def test_asynchronous_io():
+    """No call counts it, and it is no page fault."""
+    with tempfile.TemporaryDirectory(prefix="opskit-io-") as there:
+        skip_in_memory(there)
+    no_finding("asynchronous", r"fetches .* MiB/s from disk without read calls \(AIO, io_uring\)")
+
+
+@at_once.test
 def test_a_log_is_healthy():
     """A line a call is what its readers want; at most a note."""
     no_finding("log", r"writes", notes={"io-tiny-writes"})

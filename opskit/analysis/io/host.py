@@ -18,7 +18,7 @@ from opskit.analysis.io.host_words import (
     waiting_words,
 )
 from opskit.analysis.io.result import DeviceRow, ProcessRow, Result
-from opskit.analysis.io.waits import CHILD, DEVICE, DIRTY, FROZEN, JOURNAL, needs_storage, wait_of
+from opskit.analysis.io.waits import CHILD, DEVICE, DIRTY, FLUSH, FROZEN, JOURNAL, severity_of, wait_of
 from opskit.quantities import agreeing, duration, percent, plural, size
 from opskit.shell import command
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from opskit.collect.io.facts import Device, Facts, ProcessIo, StalledThread
 
 _WHOLE = 0.9  # of the window: a sleep that long is the same one
-_STUCK_S, _HUNG_S = 0.9, 10.0  # of one sleep: a warning, an error
+_STUCK_S = 0.9  # of one sleep
 # A request by itself: disks need 1 to 20 ms, and a slow network 50 ms; the transfer of large ones takes more.
 _SLOW_S, _SLOWEST_BYTES_S, _FEWEST_REQUESTS = 0.1, 10 << 20, 3
 _SLOW_BY_NATURE = ("sr", "fd", "mtd")  # optical disks, floppies, raw flash
@@ -37,7 +37,7 @@ _ALWAYS_BUSY, _QUEUED = 0.95, 4.0
 _OFTEN = 0.5  # of looks, of bytes
 _MANY_CALLS, _TINY_BYTES = 10_000, 64
 _MUCH_BYTES = 1 << 20
-_LOCAL = (DEVICE, JOURNAL, DIRTY)
+_LOCAL = (DEVICE, JOURNAL, DIRTY, FLUSH)
 
 
 def judge_host(facts: Facts) -> Result:
@@ -114,12 +114,12 @@ def _stuck_findings(facts: Facts) -> Iterator[Finding]:
             continue
         process = each.process
         # Of several the one that waits for storage: others may wait for its locks.
-        worst = max(stuck, key=lambda thread: (needs_storage(thread.where, thread.call), thread.for_s))
+        worst = max(stuck, key=lambda thread: (_severity(facts, thread) != "note", thread.for_s))
         who = f"{process.pid} ({process.command})"
         threads = plural(len(stuck), "thread")
         yield Finding(
             "io-stuck",
-            _severity(worst) if needs_storage(worst.where, worst.call) else "note",
+            _severity(facts, worst),
             Entity("process", process.pid, process.start_ticks),
             f"{who}: {threads} {agreeing(len(stuck), 'has', 'have')} not run for {duration(worst.for_s)}: "
             f"{worst.name} {waiting_words(worst.where)}{f', in {worst.call}' if worst.call else ''}",
@@ -130,8 +130,8 @@ def _stuck_findings(facts: Facts) -> Iterator[Finding]:
         )
 
 
-def _severity(thread: StalledThread) -> Severity:
-    return "error" if thread.for_s >= _HUNG_S else "warning"
+def _severity(facts: Facts, thread: StalledThread) -> Severity:
+    return severity_of(thread.where, thread.call, thread.for_s, stores=bool(facts.stored_pages))
 
 
 # Devices
@@ -163,7 +163,7 @@ def _hung_findings(facts: Facts) -> Iterator[Finding]:
         longest = max(waiters, key=lambda thread: thread.for_s)
         yield Finding(
             "io-device-hung",
-            _severity(longest),
+            severity_of(longest.where, None, longest.for_s, stores=False),
             Entity("device", device.name),
             f"{device.name} has finished no request for {duration(facts.window_s)}, {device.in_flight:,} "
             f"{agreeing(device.in_flight, 'is', 'are')} in flight; {plural(len(waiters), 'thread')} "

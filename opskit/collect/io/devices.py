@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from opskit.collect.io.facts import Device
 from opskit.proc.block_devices import BlockDevice, disk_names, mounts_by_device, read_block_device
 from opskit.proc.files.diskstats import SECTOR_BYTES, parse_diskstats
+from opskit.proc.files.vmstat import parse_vmstat
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -25,6 +26,16 @@ def read_disks(fs: ProcFS) -> dict[str, DiskStat]:
     return {name: found[name] for name in names if name in found} if names else found
 
 
+def read_stored_pages(fs: ProcFS) -> int | None:
+    """Dirty pages that the machine has stored since boot."""
+    return fs.maybe(parse_vmstat, "vmstat", default={}).get("nr_written")
+
+
+def added(then: int | None, now: int | None) -> int | None:
+    """The difference of two readings; None: one is unknown."""
+    return None if then is None or now is None else max(0, now - then)
+
+
 def devices(
     fs: ProcFS, before: Mapping[str, DiskStat], after: Mapping[str, DiskStat], window_s: float
 ) -> tuple[tuple[Device, ...], tuple[str, ...]]:
@@ -35,9 +46,9 @@ def devices(
     found = []
     for info in infos:
         now, then = used[info.name], before.get(info.name)
-        added = None if then is None else now.since(then)
-        if added is not None:
-            found.append(_device(info, now, added, mounts.get(info.name, ()), window_s))
+        since = None if then is None else now.since(then)
+        if since is not None:
+            found.append(_device(info, now, since, mounts.get(info.name, ()), window_s))
     return tuple(found), tuple(info.name for info in infos if not info.is_counted)
 
 

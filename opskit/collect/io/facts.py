@@ -214,6 +214,7 @@ class Facts(NamedTuple):
     dirty_bytes: int | None = None
     available_bytes: int | None = None  # of the machine's memory
     writeback_bytes: int | None = None
+    stored_pages: int | None = None  # dirty pages that the machine has stored in the window
     steps: tuple[Step, ...] = ()  # a file is a thread's where the steps of both are equal
     looks: int = 0  # at the threads that did the most
     thread_total: int = 0  # of the process

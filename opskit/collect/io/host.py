@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from opskit.collect.io.devices import devices, read_disks
+from opskit.collect.io.devices import added, devices, read_disks, read_stored_pages
 from opskit.collect.io.facts import Facts, ProcessIo, Rates
 from opskit.collect.io.processes import Scan, done, read_stats, scan
 from opskit.collect.io.stalls import Stalls
@@ -36,6 +36,7 @@ class _Reading(NamedTuple):
     scan: Scan
     disks: Mapping[str, DiskStat]
     pressure: Mapping[str, int]
+    stored_pages: int | None
 
 
 class HostReader:
@@ -105,6 +106,7 @@ class HostReader:
             missing=tuple(self._missing(after.scan, uncounted)),
             dirty_bytes=memory.get("Dirty"),
             writeback_bytes=memory.get("Writeback"),
+            stored_pages=added(before.stored_pages, after.stored_pages),
         )
 
     def _read(self) -> _Reading:
@@ -118,6 +120,7 @@ class HostReader:
             scan(host, stats),
             read_disks(fs),
             fs.maybe(parse_pressures, "pressure", "io", default={}),
+            read_stored_pages(fs),
         )
         self._reading_s = host.monotonic() - begun_s
         return reading

@@ -52,6 +52,13 @@ def test_a_wait_for_a_lock_of_a_fuse_server():
         assert finding.summary.endswith(f"waits for a FUSE server (request_wait_answer), in {call}")
 
 
+def test_a_sync_of_many_dirty_pages():
+    """It is one sleep until all are stored: a note as long as some are."""
+    waits = process(4242, "sync", stalled=(stalled(where="wb_wait_for_completion", for_s=12.0),), in_d=1.0)
+    for stored, severity in ((5000, "note"), (0, "error"), (None, "error")):
+        assert codes(waits, stored_pages=stored) == [("io-stuck", severity, "4242")]
+
+
 SLOW = {"reads": 5.0, "read_await_s": 0.3, "queue": 1.5, "busy": 1.0, "read_bytes": 5 * 4096.0}
 
 

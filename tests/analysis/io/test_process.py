@@ -323,6 +323,13 @@ def stuck(where, asleep_s, tid=4250, **more):
     )
 
 
+def test_a_sync_of_many_dirty_pages():
+    """It is one sleep until all are stored: a note as long as some are."""
+    for stored, severity in ((5000, "note"), (0, "error"), (None, "error")):
+        (finding,) = judge(facts(stuck("wb_wait_for_completion", 12.0), stored_pages=stored)).findings
+        assert (finding.code, finding.severity) == ("io-stuck", severity)
+
+
 FUSE = File(3, "/mnt/x/data", "file", None, 0, "fuse", (4250,), "/mnt/x")
 
 

@@ -56,7 +56,10 @@ class ProcessReader:
         """Read one window. Raises NoSuchProcess, NotPermitted where its counters may not be read, NotSupported."""
         self._given.living()
         try:
-            return self._look()
+            facts = self._look()
+            if facts.process is not None and facts.process.has_ended:
+                self._given.living()
+            return facts
         except GONE as error:
             self._given.living()
             raise NotSupported(

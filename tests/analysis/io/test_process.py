@@ -156,6 +156,9 @@ def test_a_reader_that_seeks():
     (finding,) = judge(facts(thread(rates(reads=500_000.0, read=8e6)), files=[moved])).findings
     assert finding.severity == "note"
     assert finding.summary.endswith("fd 4 /data/lines.txt; it seeks between them: map the file or cache it")
+    small = moved._replace(size_bytes=1290)
+    (finding,) = judge(facts(thread(rates(reads=500_000.0, read=8e6)), files=[small])).findings
+    assert (finding.severity, finding.summary.rpartition("; ")[2]) == ("warning", "wrap it in a buffer")
 
 
 def test_writes():

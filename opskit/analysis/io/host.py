@@ -308,7 +308,7 @@ def _most(active: Sequence[ProcessIo]) -> Iterator[str]:
         yield f"Most bytes: {moved_words(most)}"
     # Mapped files, swap, AIO and io_uring are in no call that is counted.
     if _storage_bytes(stores) > (max(_MUCH_BYTES, _storage_bytes(most)) if moves else 0):
-        yield f"Most from and to disk: {stored_words(stores)}"
+        yield f"Most storage traffic: {stored_words(stores)}"
     if _calls(calls) >= (_MANY_CALLS if moves else 1) and not (moves and calls is most):
         yield f"Most calls: {calls_words(calls)}"
 

@@ -111,10 +111,10 @@ def test_page_faults_are_named():
     verdict = judge_host(facts([copies, faults])).verdict
     assert verdict[:2] == (
         "Most bytes: 5 (cp) reads 50.0 MiB/s (18 % from disk)",
-        "Most from and to disk: 9 (mongod) fetches 300 MiB/s and makes 20.0 MiB/s dirty",
+        "Most storage traffic: 9 (mongod) fetches 300 MiB/s and makes 20.0 MiB/s dirty",
     )
     alone = judge_host(facts([faults]))
-    assert alone.verdict[0].startswith("Most from and to disk: 9 (mongod) fetches 300 MiB/s")
+    assert alone.verdict[0].startswith("Most storage traffic: 9 (mongod) fetches 300 MiB/s")
     assert alone.next == "opskit io 9"
     empty = process(7, "poller", rates=rates(reads=40.0))
     assert judge_host(facts([empty])).verdict == ("Most calls: 7 (poller) does 40 reads/s of 0.0 bytes",)

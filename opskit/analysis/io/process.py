@@ -132,7 +132,7 @@ def _cgroup(facts: Facts) -> Iterator[Finding]:
             Entity("cgroup", limit.path),
             f"{thread.name} is throttled{waits_words(thread)}: {limit_words(limit)}",
             f"limits of {limit.path} (io.max, blkio.throttle): {limit.what} {limit.limit:,.0f}, used {limit.used or 0:,.0f} a second",
-            share=(limit.used or 0) / limit.limit,
+            share=min(1.0, (limit.used or 0) / limit.limit),
             window_s=facts.window_s,
         )
     if thrash is not None:

@@ -73,7 +73,8 @@ class Track:
         user, system = last.user_ticks - first.user_ticks, last.system_ticks - first.system_ticks
         waited = None if None in waits else (waits[1] or 0) - (waits[0] or 0)
         shares = [
-            None if ticks is None else max(0, ticks) / clock_ticks / elapsed_s for ticks in (user, system, waited)
+            None if ticks is None else min(1.0, max(0, ticks) / clock_ticks / elapsed_s)
+            for ticks in (user, system, waited)
         ]
         return shares[0], shares[1], shares[2], max(0, last.major_faults - first.major_faults) / elapsed_s
 

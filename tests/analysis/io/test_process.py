@@ -308,6 +308,9 @@ def test_a_limit_of_its_cgroup():
     assert finding.summary == (
         "csv-import-worker-1 is throttled, 75 % of the time waiting for storage: its cgroup /pod/app may do 1.0 MiB/s of reads on vda"
     )
+    burst = limit._replace(used=1.5 * MIB)
+    (over,) = judge(facts(thread(slow, stalled=IN_D), cgroup=cgroup(refaults=0.0, limits=(burst,)))).findings
+    assert over.share == 1.0
     for each in (limit._replace(used=0.5 * MIB), limit._replace(used=None)):
         assert judge(facts(thread(slow, stalled=IN_D), cgroup=cgroup(refaults=0.0, limits=(each,)))).findings == ()
     assert judge(facts(thread(slow), cgroup=cgroup(refaults=0.0, limits=(limit,)))).findings == ()

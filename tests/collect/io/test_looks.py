@@ -94,6 +94,9 @@ def test_what_it_used_between_the_looks(machine):
     assert looks.tracks[8].use(100) == (None, None, None, None)
     machine(stat=stat("S", user=60, system=120, faults=23, waits=30), now_s=102.0)
     assert looks.tracks[8].use(100) == (0.25, 0.5, 0.125, 10.0)
+    # Ticks of 10 ms end later than the window.
+    machine(stat=stat("S", user=10, system=221, faults=3), now_s=102.0)
+    assert looks.tracks[8].use(100)[1] == 1.0
     machine(stat=stat("S", start=43), now_s=103.0)
     assert looks.tracks[8].use(100) == (None, None, None, None)
 

@@ -226,11 +226,27 @@ def _slow_findings(facts: Facts) -> Iterator[Finding]:
             "warning",
             Entity("device", name),
             f"{name} needs {duration(needs_s)} for a request: it finished {device.reads + device.writes:,.1f} a second, "
-            f"{device.queue:,.1f} at a time",
+            f"{device.queue:,.1f} at a time{_below_words(devices, name)}",
             f"/proc/diskstats: {_awaits(device)}, busy {percent(device.busy)}",
             next=command("smartctl", "-H", "-A", f"/dev/{name}") if smart else None,
             window_s=facts.window_s,
         )
+
+
+def _below_words(devices: Mapping[str, Device], name: str) -> str:
+    """What holds the requests where the devices below are fast; empty: it stands on none that served any."""
+    lower = below({each.name: each.stacked_on for each in devices.values()}, name)
+    times = [(needs_s, each) for each in sorted(lower) if (needs_s := _known_s(devices.get(each))) is not None]
+    if not times:
+        return ""
+    slowest_s, slowest = max(times)
+    return (
+        f"; {slowest} below it needs {duration(slowest_s)}: a limit of a cgroup (io.max) or the mapping holds requests"
+    )
+
+
+def _known_s(device: Device | None) -> float | None:
+    return None if device is None else request_s(device)
 
 
 def _awaits(device: Device) -> str:

@@ -88,6 +88,17 @@ def test_of_a_stack_the_lowest_is_named():
     assert found == [("io-device-slow", "warning", "sda")]
 
 
+def test_a_slow_device_on_a_fast_one():
+    """The disk is not to blame: a limit of a cgroup holds requests between dm and it."""
+    (finding,) = judge_host(facts(devices=[device("dm-0", stacked_on=("sda",), **SLOW), device("sda")])).findings
+    assert (finding.code, finding.entity.name) == ("io-device-slow", "dm-0")
+    assert finding.summary.endswith(
+        "; sda below it needs 437 us: a limit of a cgroup (io.max) or the mapping holds requests"
+    )
+    (alone,) = judge_host(facts(devices=[device("dm-0", stacked_on=("sda",), **SLOW)])).findings
+    assert alone.summary.endswith(" at a time")
+
+
 def test_a_device_that_finishes_nothing():
     """Requests in flight are proof only where a thread waits: some drivers count requests that are none."""
     hung = device(reads=0.0, read_await_s=None, in_flight=3)

@@ -10,6 +10,7 @@ from opskit.analysis.io.habits import (
     SYNC,
     TINY_READS,
     amplification,
+    is_empty,
     is_synced,
     is_tiny,
     sync_call,
@@ -47,6 +48,8 @@ def habit_words(habit: Habit) -> str:
         return f"{thread.name} spends {percent(habit.share)} of its time in {where}{done}{place}; {advice}"
     if habit.code == CANCELLED:
         return f"{thread.name} deletes {size(rates.cancelled_bytes)}/s before it is stored, of {size(rates.disk_written_bytes)}/s written{place}"
+    if habit.code == TINY_READS and is_empty(rates):
+        return f"{thread.name} does {whole(rates.reads)} reads/s that return nothing{place}; it polls: wait for an event instead"
     if habit.code == TINY_READS:
         done = f"{thread.name} does {whole(rates.reads)} reads/s of {bytes_words(rates.bytes_per_read or 0)}"
         if file is None:

@@ -119,6 +119,16 @@ def test_small_reads_of_unknown_files():
         assert judge(facts(thread(quiet))).findings == ()
 
 
+def test_reads_that_return_nothing():
+    """A program that polls needs no buffer."""
+    pipe = File(6, "pipe:[9]", "pipe", None, 0)
+    (finding,) = judge(facts(thread(rates(reads=500_000.0)), unmoved=(pipe,))).findings
+    assert (finding.code, finding.severity) == ("io-tiny-reads", "note")
+    assert finding.summary == (
+        "csv-import-worker-1 does 500,000 reads/s that return nothing: fd 6 pipe:[9]; it polls: wait for an event instead"
+    )
+
+
 def test_the_only_file_that_can_be_read():
     """Without positions and calls: what is left when all others are write-only, empty, or events."""
     null, out = File(0, "/dev/null", "device", None, 0), File(1, "pipe:[7]", "pipe", None, 0o1)

@@ -12,8 +12,8 @@ ANALYSIS = TESTS.parent / "opskit" / "analysis"
 _MAKE_COMMANDS = {"command", "_jpmp"}
 # Staged by captured trees, in which no command can be run. The advice is that of threads-none-left, which is tried.
 _IN_TREES = {"stack-above-ram", "seccomp-refuses-threads", "memory-throttled", "memory-commit-limit"}
-# By facts: a test cannot make a device of the machine slow. The command for two threads that wake each other is that of jvm-deadlock.
-_BY_FACTS = {"io-device-slow", "io-device-hung", "thread-ping-pong"}
+# By facts: the command for two threads that wake each other is that of jvm-deadlock.
+_BY_FACTS = {"thread-ping-pong"}
 
 
 def _name(call):

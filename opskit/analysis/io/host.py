@@ -38,6 +38,7 @@ _OFTEN = 0.5  # of looks, of bytes
 _MANY_CALLS, _TINY_BYTES = 10_000, 64
 _MUCH_BYTES = 1 << 20
 _LOCAL = (DEVICE, JOURNAL, DIRTY, FLUSH)
+_KERNEL_LOG = ("dmesg", "--level", "emerg,alert,crit,err,warn")
 
 
 def judge_host(facts: Facts) -> Result:
@@ -169,7 +170,7 @@ def _hung_findings(facts: Facts) -> Iterator[Finding]:
             f"{agreeing(device.in_flight, 'is', 'are')} in flight; {plural(len(waiters), 'thread')} "
             f"{agreeing(len(waiters), 'waits', 'wait')} for storage",
             f"/proc/diskstats; {longest.name} (TID {longest.tid}) in {longest.where} for {duration(longest.for_s)}",
-            next=command("dmesg", "--level", "emerg,alert,crit,err,warn"),
+            next=command(*_KERNEL_LOG),
             window_s=facts.window_s,
         )
 
@@ -220,7 +221,7 @@ def _slow_findings(facts: Facts) -> Iterator[Finding]:
     devices = {device.name: device for device in facts.devices}
     for name, needs_s in _slow(facts).items():
         device = devices[name]
-        smart = name.startswith(("sd", "nvme"))
+        look = ("smartctl", "-H", "-A", f"/dev/{name}") if name.startswith(("sd", "nvme")) else _KERNEL_LOG
         yield Finding(
             "io-device-slow",
             "warning",
@@ -228,7 +229,7 @@ def _slow_findings(facts: Facts) -> Iterator[Finding]:
             f"{name} needs {duration(needs_s)} for a request: it finished {device.reads + device.writes:,.1f} a second, "
             f"{device.queue:,.1f} at a time{_below_words(devices, name)}",
             f"/proc/diskstats: {_awaits(device)}, busy {percent(device.busy)}",
-            next=command("smartctl", "-H", "-A", f"/dev/{name}") if smart else None,
+            next=command(*look),
             window_s=facts.window_s,
         )
 

@@ -7,6 +7,7 @@ import errno
 import json
 import os
 import re
+import shutil
 import struct
 import subprocess
 import sys
@@ -21,6 +22,7 @@ from atonce import AtOnce
 from cgroups import new_cgroup
 from nativeprograms import tool
 from nextsteps import try_next
+from slowdisk import slow_disk
 
 from opskit.analysis.finding import is_failure
 from opskit.analysis.io.judge import judge
@@ -32,7 +34,7 @@ from opskit.proc.fs import ProcFS
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="cgroups and file systems need root")
 SUPPORT = Path(__file__).parents[2] / "support"
 PROGRAMS = SUPPORT / "ioprograms.py"
-WINDOW_S, TRIES = 0.7, 6
+WINDOW_S, TRIES = 0.7, 10
 ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])}
 at_once = AtOnce()
 outcomes = at_once.fixture()
@@ -270,6 +272,12 @@ def whole_disk(device):
     return (place.parent / "dev").read_text().strip() if (place / "partition").exists() else device
 
 
+def both_are_found(result):
+    """Whether both are found, each with its file and stack: the other may have had no CPU."""
+    is_known = sum(bool(row.file and row.thread.frames) for row in result.rows) > 1
+    return is_known and any(each.summary.endswith("; 1 more thread does the same") for each in result.findings)
+
+
 @at_once.test
 def test_a_jvm_that_reads_lines_unbuffered():
     """Each worker with its own file, its whole name and its Java stack."""
@@ -280,9 +288,7 @@ def test_a_jvm_that_reads_lines_unbuffered():
         command = [jvms.java(21), "-Xmx64m", "-cp", jvms.classes(), "ReadLines", *files]
         jvm = jvms.run(command)
         try:
-            result = until(
-                jvm.pid, lambda each: sum(bool(row.file and row.thread.frames) for row in each.rows) > 1, ask=True
-            )
+            result = until(jvm.pid, both_are_found, ask=True)
             rows = {row.thread.name: row for row in result.rows}
             for number in (1, 2):
                 row = rows[f"csv-import-worker-{number}"]
@@ -290,7 +296,6 @@ def test_a_jvm_that_reads_lines_unbuffered():
                 assert any("RandomAccessFile.readLine" in frame for frame in row.thread.frames)
             (finding,) = [each for each in result.findings if each.severity == "warning"]
             assert re.match(r"csv-import-worker-\d does [\d,]+ reads/s of 1\.0 byte: fd \d+ ", finding.summary)
-            assert finding.summary.endswith("; 1 more thread does the same")
             assert "RandomAccessFile.readLine < ReadLines.load" in result.verdict[-1]
         finally:
             jvm.stop()
@@ -385,6 +390,74 @@ def test_many_threads_that_wait_for_it():
         assert re.match(r"at least 1\d\d threads \(\S+, …\) have not run for ", finding.summary)
         assert (finding.entity.kind, finding.entity.id) == ("process", pid)
         assert "; 130 threads in state D at the begin" in finding.evidence
+
+
+@at_once.test
+def test_a_device_that_is_slow():
+    """150 ms for each request: the device is named, and who waits for it is not stuck."""
+    with slow_disk(delay_s=0.15) as (name, pid):
+        result = until(None, finds("io-device-slow"), window_s=0.8)
+        [found] = [each for each in result.findings if each.entity.id == name]
+        assert (found.code, found.severity, found.entity.kind) == ("io-device-slow", "warning", "device")
+        assert re.match(
+            rf"{name} needs 1[2-9]\d ms for a request: it finished [4-9]\.\d a second, [01]\.\d at a time$",
+            found.summary,
+        )
+        assert pid not in [each.entity.id for each in result.findings]
+        try_next([found], "io-device-slow")
+
+
+@at_once.test
+def test_a_device_that_finishes_nothing():
+    """One request that lasts: the device and who waits for it; closer looks at both give an answer."""
+    with slow_disk(delay_s=600) as (name, pid):
+        result = until(None, lambda each: {name, pid} <= {found.entity.id for found in each.findings}, window_s=1.0)
+        found = {each.entity.id: each for each in result.findings}
+        assert (found[name].code, found[name].severity, found[pid].code) == ("io-device-hung", "warning", "io-stuck")
+        assert re.match(rf"{name} has finished no request for 1\.\d s, 1 is in flight; ", found[name].summary)
+        assert "waits for a block device (" in found[pid].summary
+        assert next(row.why for row in result.devices if row.device.name == name) == "finishes no request"
+        try_next([found[name]], "io-device-hung")
+        own = until(pid, finds("io-stuck"), window_s=1.0)
+        assert f": fd 3 /dev/{name} on " in own.verdict[0]
+
+
+@at_once.test
+def test_what_iostat_and_pidstat_tell():
+    """A page read and a page written every 20 ms, each in 4 ms: the figures of both for about the same second."""
+    if not (shutil.which("iostat") and shutil.which("pidstat")):
+        pytest.skip("needs the Debian package sysstat")
+    with slow_disk(delay_s=0.004, pace_s=0.01) as (name, pid):
+        for _ in range(TRIES):
+            theirs = [
+                started(words, **AS_TEXT)
+                for words in (
+                    ["iostat", "-dxy", "-o", "JSON", name, "1", "1"],
+                    ["pidstat", "-d", "-p", str(pid), "1", "1"],
+                )
+            ]
+            ours = figures(look(None, window_s=1.0), name, pid)
+            device, process = (each.communicate(timeout=60)[0] for each in theirs)
+            [disk] = json.loads(device)["sysstat"]["hosts"][0]["statistics"][0]["disk"]
+            seen = [*(disk[key] for key in IOSTAT), *map(float, process.splitlines()[-1].split()[3:5])]
+            if all(abs(our - their) <= 0.1 * their for our, their in zip(ours, seen)):
+                assert 40 < seen[0] < 55
+                return
+        raise AssertionError((ours, seen))
+
+
+AS_TEXT = {"stdout": subprocess.PIPE, "text": True, "env": {**os.environ, "LC_ALL": "C"}}
+IOSTAT = ("r/s", "w/s", "rkB/s", "wkB/s", "r_await", "w_await", "aqu-sz", "util")
+
+
+def figures(result, name, pid):
+    """Those of iostat, then pidstat's kB_rd/s and kB_wr/s."""
+    [device] = [row.device for row in result.devices if row.device.name == name]
+    [rates] = [row.process.rates for row in result.processes if row.process.process.pid == pid]
+    return (
+        device.reads, device.writes, device.read_bytes / 1024, device.written_bytes / 1024, device.read_await_s * 1000,
+        device.write_await_s * 1000, device.queue, device.busy * 100, rates.disk_read_bytes / 1024, rates.disk_written_bytes / 1024,
+    )  # fmt: skip
 
 
 @at_once.test

@@ -1,4 +1,4 @@
-"""`opskit io`: the machine from hand-made facts in every format, and real processes."""
+"""`opskit io`: the machine and a process from hand-made facts in every format, and real processes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import os
 import iofacts
 import pytest
 
-from opskit.analysis.io.host import judge_host
+from opskit.analysis.io.judge import judge
 from opskit.render.formats import csv, markdown, prometheus, table, text
 from opskit.render.formats import json as as_json
 from opskit.render.report import About
@@ -20,18 +20,28 @@ READER = "import os, sys\nfd = os.open(sys.argv[1], 0)\nprint(fd, flush=True)\nw
 SHELL = "import os, sys, time\nprint('ready', flush=True)\nwhile True:\n    os.system('head -c 2000000 /dev/zero > /dev/null')\n"
 
 
+RENDER = {"table": lambda it: table.render(it, 100, 40), "text": text.render, "markdown": markdown.render,
+          "json": as_json.render, "csv": csv.render, "prom": prometheus.render}  # fmt: skip
+
+
 def report(text_form=False, facts=iofacts.BUSY):
-    """The machine's report with its JSON object and metrics."""
-    result = judge_host(facts)
-    return complete(view.report(ABOUT, result, view.Shown(text=text_form)), result)
+    """The report with its JSON object and metrics."""
+    result = judge(facts)
+    target = view.target(result)
+    about = ABOUT if target is None else ABOUT._replace(target=target, command_line="opskit io 4242 --ask")
+    return complete(view.report(about, result, view.Shown(text=text_form, asked=facts.asked)), result)
 
 
-@pytest.mark.parametrize("form", ["table", "text", "markdown", "json", "csv", "prom"])
+@pytest.mark.parametrize("form", RENDER)
 def test_the_machine_in_every_format(golden, form):
     """Processes, devices, findings, what could not be read."""
-    render = {"table": lambda it: table.render(it, 100, 40), "text": text.render, "markdown": markdown.render,
-              "json": as_json.render, "csv": csv.render, "prom": prometheus.render}[form]  # fmt: skip
-    golden(f"io-host.{form}", render(report(form == "text")))
+    golden(f"io-host.{form}", RENDER[form](report(form == "text")))
+
+
+@pytest.mark.parametrize("form", RENDER)
+def test_a_process_in_every_format(golden, form):
+    """Threads with their files and Java stacks, findings, the files, the cgroup."""
+    golden(f"io-process.{form}", RENDER[form](report(form == "text", iofacts.PROCESS)))
 
 
 def test_the_first_screen():

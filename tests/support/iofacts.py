@@ -1,8 +1,21 @@
-"""Facts of the machine's input and output, made by hand."""
+"""Facts of the input and output of the machine and of a process, made by hand."""
 
 from __future__ import annotations
 
-from opskit.collect.io.facts import Device, Facts, ProcessIo, Rates, StalledThread
+from opskit.collect.io.facts import (
+    CgroupIo,
+    Device,
+    Facts,
+    File,
+    IoLimit,
+    ProcessIo,
+    Rates,
+    Seen,
+    Stalled,
+    StalledThread,
+    Step,
+    Thread,
+)
 from opskit.proc.process import Process
 
 
@@ -53,3 +66,37 @@ BUSY = facts(
     (device("sda", stacked_on=(), mounts=("/",)), device("dm-0", model="vg0-root", stacked_on=("sda",))),
     missing=("1 of 6 processes could not be read (4600); run as root to see them",),
 )
+
+
+def thread(tid, name, of_rates, **more):
+    """A thread that was looked at 60 times, half of them on a CPU."""
+    made = Thread(tid, name, of_rates, 60, (Seen("running", None, 60),), user=0.2, system=0.3)
+    return made._replace(**more)
+
+
+JVM = Process(4242, "java", 1001, "app", 1, 8675309, "S", 40)
+_LINES = File(4, "/data/lines.txt", "file", 903808.0, 0o100000, "sda1", (), "/data", 12, 0, 903808.0, 80 << 20)
+_LOG = File(5, "/var/log/app.log", "file", 20000.0, 0o102001, "sda1", (4251,), "/", size_bytes=5 << 30)
+_MOUNTED = File(9, "/mnt/share/report.csv", "file", None, 0o100000, "fuse.sshfs", (4252,), "/mnt/share")
+_FRAMES = (
+    "java.io.RandomAccessFile.read0(java.base@17/Native Method)", "java.io.RandomAccessFile.readLine(java.base@17/RandomAccessFile.java:954)",
+    "com.example.Importer.load(Importer.java:12)",
+)  # fmt: skip
+PROCESS = Facts(
+    JVM, 2.0,
+    (
+        thread(4250, "csv-import-worker-1", rates(reads=903808.0, read_bytes=903808.0, disk_read_bytes=409600.0), system=0.7, frames=_FRAMES),
+        thread(
+            4251, "log-writer", rates(writes=200.0, written_bytes=20000.0, disk_written_bytes=860160.0), block_wait=0.3,
+            seen=(Seen("fsync", 5, 48), Seen("running", None, 10), Seen("write", 5, 2, 100)), stalled=(Stalled("jbd2_log_wait_commit", 30),),
+        ),
+        thread(4252, "report", rates(), seen=(Seen("read", 9, 60, 8192),), stalled=(Stalled("request_wait_answer", 60),), user=0.0, system=0.0, asleep_s=12.0),
+        thread(4253, "pool-1-thread-9", rates(reads=3.0, read_bytes=30000.0), started=True),
+    ),
+    (_LINES, _LOG, _MOUNTED),
+    CgroupIo("/app", 0.25, 0.125, 0.0, (IoLimit("/app", "sda", "rbps", 1048576.0, 409600.0),), 64 << 20, 30 << 20, 0.0, 60 << 20),
+    total=rates(reads=903811.0, writes=200.0, read_bytes=933808.0, written_bytes=20000.0, disk_read_bytes=409600.0, disk_written_bytes=860160.0),
+    host_some=0.25, host_full=0.1, is_jvm=True, asked=True, dirty_bytes=8 << 20, available_bytes=1 << 30, writeback_bytes=0,
+    steps=tuple(Step({4250: read, 4251: 0}, {4250: 0, 4251: written}, {4: read, 5: written}) for read, written in ((400000, 900), (1200000, 2100), (300000, 700))),
+    looks=60, thread_total=40, ended=rates(reads=9.0, read_bytes=90000.0), stalled_total=1,
+)  # fmt: skip

@@ -100,3 +100,25 @@ PROCESS = Facts(
     steps=tuple(Step({4250: read, 4251: 0}, {4250: 0, 4251: written}, {4: read, 5: written}) for read, written in ((400000, 900), (1200000, 2100), (300000, 700))),
     looks=60, thread_total=40, ended=rates(reads=9.0, read_bytes=90000.0), stalled_total=1,
 )  # fmt: skip
+
+
+SLOW = device("sda", reads=5.0, read_bytes=20480.0, read_await_s=0.4, queue=2.0, busy=1.0)
+
+
+def renamed(facts, name):
+    """The same, with this name for all that somebody else may name: threads, files, processes, devices, mount points, cgroups, models."""
+    threads = tuple(each._replace(name=name) for each in facts.threads)
+    files = tuple(each._replace(path=f"/data/{name}", device=name, mount_point=f"/mnt/{name}") for each in facts.files)
+    processes = tuple(
+        each._replace(
+            process=each.process._replace(command=name), stalled=tuple(one._replace(name=name) for one in each.stalled)
+        )
+        for each in facts.processes
+    )
+    device = SLOW._replace(name=f"sd{name}", model=name, mounts=(f"/mnt/{name}",), scheduler=name)
+    limits = (IoLimit(f"/{name}", name, "rbps", 409600.0, 409600.0),)
+    cgroup = facts.cgroup and facts.cgroup._replace(path=f"/{name}", limits=limits, refaults=1000.0)
+    process = facts.process and facts.process._replace(command=name)
+    return facts._replace(
+        threads=threads, files=files, processes=processes, devices=(device,), cgroup=cgroup, process=process
+    )

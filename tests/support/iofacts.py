@@ -122,3 +122,30 @@ def renamed(facts, name):
     return facts._replace(
         threads=threads, files=files, processes=processes, devices=(device,), cgroup=cgroup, process=process
     )
+
+
+def large():
+    """A process with as many threads, files and steps as a look keeps, all of which could belong together."""
+    threads = tuple(
+        thread(number, f"t-{number}", rates(reads=5e5 + number, read_bytes=5e5 + number)) for number in range(1, 1101)
+    )
+    files = tuple(_LINES._replace(fd=number, path=f"/data/{number}", pace=5e5 + number) for number in range(3, 103))
+    steps = tuple(
+        Step({tid: 30000 + tid * step % 7 for tid in range(1, 17)}, dict.fromkeys(range(1, 17), 0), {fd: 30000 + fd * step % 5 for fd in range(3, 19)})
+        for step in range(128)
+    )  # fmt: skip
+    return PROCESS._replace(threads=threads, files=files, steps=steps, unmoved=files[:60])
+
+
+def large_machine():
+    """10,000 processes, each with a thread in state D, and 4,096 slow or hung devices on one below."""
+    waits = (stalled(where="folio_wait_bit_common"),)
+    processes = (
+        process(number, f"p{number}", rates=rates(reads=number), stalled=waits if number < 256 else (), in_d=1.0)
+        for number in range(1, 10_001)
+    )
+    hung = device(reads=0.0, read_await_s=None, in_flight=3)
+    devices = (
+        (SLOW if number % 2 else hung)._replace(name=f"dm-{number}", stacked_on=("sda",)) for number in range(4096)
+    )
+    return facts(processes, devices)

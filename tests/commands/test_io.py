@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+import re
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import iofacts
 import pytest
+from stracing import OPENS, traced
 
 from opskit.analysis.io.judge import judge
 from opskit.render.formats import csv, markdown, prometheus, table, text
@@ -77,6 +81,22 @@ def test_opskit_is_not_in_its_own_answer(inprocess):
     """What it reads itself is no answer."""
     found = json.loads(inprocess("io", "-i", "0.1", "-f", "json").out)
     assert os.getpid() not in [each["pid"] for each in found["processes"]]
+
+
+def test_what_it_reads_writes_and_sends(spawn, tmp_path):
+    """The files of its safety table, and nothing is written or sent."""
+    page = (Path(__file__).parents[2] / "docs" / "commands" / "io.md").read_text(encoding="utf-8")
+    named = {name for part in re.findall(r"/proc/PID/\{(.*?)\}", page) for name in part.split(",")}
+    (tmp_path / "lines").write_bytes(b"x" * 4096)
+    reader = spawn(READER, tmp_path / "lines")
+    with ThreadPoolExecutor() as pool:
+        runs = [*pool.map(lambda words: traced("io", *words, "-i", "0.2", "-f", "text"), ((), (reader.pid,)))]
+    for run in runs:
+        assert run.code in (0, 1), run.err
+        assert run.acting() == []
+        opened = "\n".join(run.of(*OPENS))
+        files = set(re.findall(r'"/proc/\d+/(?:task/\d+/)?(\w+)', opened)) - {"task"}
+        assert {"io", "stat"} < files <= named
 
 
 @pytest.mark.parametrize(

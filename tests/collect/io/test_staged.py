@@ -8,6 +8,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import struct
 import subprocess
 import sys
@@ -23,6 +24,7 @@ from cgroups import new_cgroup
 from nativeprograms import tool
 from nextsteps import try_next
 from slowdisk import slow_disk
+from stracing import traced
 
 from opskit.analysis.finding import is_failure
 from opskit.analysis.io.judge import judge
@@ -288,6 +290,7 @@ def test_a_jvm_that_reads_lines_unbuffered():
         command = [jvms.java(21), "-Xmx64m", "-cp", jvms.classes(), "ReadLines", *files]
         jvm = jvms.run(command)
         try:
+            traced("io", jvm.pid, "--ask", "-i", "0.1").only_started_the_listener(jvm.pid)
             result = until(jvm.pid, both_are_found, ask=True)
             rows = {row.thread.name: row for row in result.rows}
             for number in (1, 2):
@@ -396,11 +399,11 @@ def test_many_threads_that_wait_for_it():
 def test_a_device_that_is_slow():
     """150 ms for each request: the device is named, and who waits for it is not stuck."""
     with slow_disk(delay_s=0.15) as (name, pid):
-        result = until(None, finds("io-device-slow"), window_s=0.8)
+        result = until(None, lambda each: name in {found.entity.id for found in each.findings}, window_s=0.8)
         [found] = [each for each in result.findings if each.entity.id == name]
         assert (found.code, found.severity, found.entity.kind) == ("io-device-slow", "warning", "device")
         assert re.match(
-            rf"{name} needs 1[2-9]\d ms for a request: it finished [4-9]\.\d a second, [01]\.\d at a time$",
+            rf"{name} needs \d{3} ms for a request: it finished \d\.\d a second, [01]\.\d at a time$",
             found.summary,
         )
         assert pid not in [each.entity.id for each in result.findings]
@@ -418,8 +421,21 @@ def test_a_device_that_finishes_nothing():
         assert "waits for a block device (" in found[pid].summary
         assert next(row.why for row in result.devices if row.device.name == name) == "finishes no request"
         try_next([found[name]], "io-device-hung")
-        own = until(pid, finds("io-stuck"), window_s=1.0)
+        with ended(["io", "-w"], signal.SIGTERM), ended(["io", pid, "-w", "-i", "30"], signal.SIGINT):
+            own = until(pid, finds("io-stuck"), window_s=1.0)
         assert f": fd 3 /dev/{name} on " in own.verdict[0]
+
+
+@contextlib.contextmanager
+def ended(words, number):
+    """Run this beside the block, end it by a signal, and check that it did not wait for the device."""
+    run = [sys.executable, "-m", "opskit", *map(str, words), "-f", "text"]
+    process = started(run, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, cwd=SUPPORT.parents[1])
+    yield
+    process.send_signal(number)
+    _, error = process.communicate(timeout=10)
+    assert process.returncode == (130 if number == signal.SIGINT else -number), error
+    assert "Traceback" not in error
 
 
 @at_once.test

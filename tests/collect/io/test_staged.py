@@ -403,7 +403,7 @@ def test_a_device_that_is_slow():
         [found] = [each for each in result.findings if each.entity.id == name]
         assert (found.code, found.severity, found.entity.kind) == ("io-device-slow", "warning", "device")
         assert re.match(
-            rf"{name} needs \d{3} ms for a request: it finished \d\.\d a second, [01]\.\d at a time$",
+            rf"{name} needs \d\d\d ms for a request: it finished \d\.\d a second, [01]\.\d at a time$",
             found.summary,
         )
         assert pid not in [each.entity.id for each in result.findings]

@@ -28,12 +28,14 @@ RENDER = {"table": lambda it: table.render(it, 100, 40), "text": text.render, "m
           "json": as_json.render, "csv": csv.render, "prom": prometheus.render}  # fmt: skip
 
 
-def report(text_form=False, facts=iofacts.BUSY):
+def report(text_form=False, facts=iofacts.BUSY, *, on_screen=False):
     """The report with its JSON object and metrics."""
     result = judge(facts)
     target = view.target(result)
     about = ABOUT if target is None else ABOUT._replace(target=target, command_line="opskit io 4242 --ask")
-    return complete(view.report(about, result, view.Shown(text=text_form, asked=facts.asked)), result)
+    return complete(
+        view.report(about, result, view.Shown(text=text_form, asked=facts.asked, on_screen=on_screen)), result
+    )
 
 
 @pytest.mark.parametrize("form", RENDER)
@@ -48,12 +50,18 @@ def test_a_process_in_every_format(golden, form):
     golden(f"io-process.{form}", RENDER[form](report(form == "text", iofacts.PROCESS)))
 
 
-def test_the_first_screen():
-    """On 80 x 24 the findings, the verdict and the first rows are visible."""
-    shown = table.render(report(), 80, 24, screen=True).splitlines()
-    assert len(shown) < 24
-    assert any("4500" in line for line in shown)
-    assert any("4242" in line for line in shown)
+@pytest.mark.parametrize(("facts", "rows", "wanted"), [
+    (iofacts.BUSY, ("4500", "4242"), "next: opskit io 4500"),
+    (iofacts.PROCESS, ("report", "log-writer"), "next: cat /proc/4242/task/4252/stack"),
+], ids=["machine", "process"])  # fmt: skip
+def test_the_first_screen(facts, rows, wanted):
+    """On 80 x 24 the answer, the next command, the findings and the first rows are visible."""
+    shown = table.render(report(facts=facts, on_screen=True), 80, 24, screen=True).splitlines()
+    assert sum(-(-len(line) // 80) for line in shown) < 24
+    answer = judge(facts).findings[0].summary
+    assert shown[1] == f"{answer}."
+    assert wanted in shown
+    assert all(any(line.startswith(row) for line in shown) for row in rows)
 
 
 def test_a_reader_of_single_bytes(inprocess, spawn, tmp_path):

@@ -32,13 +32,13 @@ _WHOLE = 0.9  # of the window: a sleep that long is the same one
 _STUCK_S = 0.9  # of one sleep
 # A request by itself: disks need 1 to 20 ms, and a slow network 50 ms; the transfer of large ones takes more.
 _SLOW_S, _SLOWEST_BYTES_S, _FEWEST_REQUESTS = 0.1, 10 << 20, 3
+_KERNEL_LOG = ("dmesg", "--level", "emerg,alert,crit,err,warn")
 _SLOW_BY_NATURE = ("sr", "fd", "mtd")  # optical disks, floppies, raw flash
 _ALWAYS_BUSY, _QUEUED = 0.95, 4.0
 _OFTEN = 0.5  # of looks, of bytes
 _MANY_CALLS, _TINY_BYTES = 10_000, 64
 _MUCH_BYTES = 1 << 20
 _LOCAL = (DEVICE, JOURNAL, DIRTY, FLUSH)
-_KERNEL_LOG = ("dmesg", "--level", "emerg,alert,crit,err,warn")
 
 
 def judge_host(facts: Facts) -> Result:

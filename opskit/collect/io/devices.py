@@ -55,6 +55,8 @@ def devices(
 def _device(info: BlockDevice, now: DiskStat, added: DiskStat, mounts: tuple[str, ...], window_s: float) -> Device:
     # Some drivers, such as those of md and zram on older kernels, count requests but not their time.
     is_timed = bool(now.read_ms or now.write_ms or now.busy_ms)
+    if not (added.finished or added.all_ms):  # since Linux 5.0 the time of a request is counted when it has finished
+        added = added._replace(all_ms=added.busy_ms * now.in_flight)
 
     def mean_s(milliseconds: int, requests: int) -> float | None:
         return milliseconds / 1000 / requests if requests and is_timed else None

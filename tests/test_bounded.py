@@ -233,12 +233,12 @@ def test_reads_of_very_many_threads_and_files():
 
 
 def test_input_and_output_of_a_very_large_machine():
-    """10,000 processes, 4,096 devices on one of them, and as many requests that do not end: within 2 s of CPU."""
+    """4,000 processes and 1,024 devices, slow or hung, within 2 s of CPU."""
     with fuzz.guarded():
         result = judge_io(iofacts.large_machine())
         report = complete_io(io.report(About("HOST", "T", "V", "opskit io"), result, io.Shown()), result)
         assert len(as_table.render(report, 80, 24, screen=True).splitlines()) < 60
-        assert as_json.render(report).count('"user"') == 10_000
+        assert as_json.render(report).count('"user"') == 4_000
 
 
 def test_interrupts_of_very_many_cpus():

@@ -138,14 +138,14 @@ def large():
 
 
 def large_machine():
-    """10,000 processes, each with a thread in state D, and 4,096 slow or hung devices on one below."""
+    """4,000 processes, some with a thread in state D, and 1,024 slow or hung devices on one below."""
     waits = (stalled(where="folio_wait_bit_common"),)
     processes = (
         process(number, f"p{number}", rates=rates(reads=number), stalled=waits if number < 256 else (), in_d=1.0)
-        for number in range(1, 10_001)
+        for number in range(1, 4_001)
     )
     hung = device(reads=0.0, read_await_s=None, in_flight=3)
     devices = (
-        (SLOW if number % 2 else hung)._replace(name=f"dm-{number}", stacked_on=("sda",)) for number in range(4096)
+        (SLOW if number % 2 else hung)._replace(name=f"dm-{number}", stacked_on=("sda",)) for number in range(1024)
     )
     return facts(processes, devices)

@@ -8,12 +8,14 @@ import tempfile
 import cswitchfacts
 import fdfacts
 import fuzz
+import iofacts
 import irqresults
 import pytest
 from fuzztargets import ACTUATOR, AGENT, HOTSPOT, JAVACORE, JSON_DUMP, LOGS
 
 from opskit.analysis.distribution import Scratch
 from opskit.analysis.fds.judge import judge
+from opskit.analysis.io.judge import judge as judge_io
 from opskit.analysis.jmap_diff.compare import compare
 from opskit.analysis.jmap_diff.names import Choice
 from opskit.analysis.jpmp import locks
@@ -33,6 +35,8 @@ from opskit.render.views.cswitch import report as cswitch
 from opskit.render.views.cswitch.document import Answer
 from opskit.render.views.cswitch.document import complete as complete_cswitch
 from opskit.render.views.fds import process
+from opskit.render.views.io import report as io
+from opskit.render.views.io.document import complete as complete_io
 from opskit.render.views.irqs import report as irqs
 from opskit.render.views.irqs.document import complete
 
@@ -217,6 +221,24 @@ def test_very_many_threads_that_wait():
         report = complete_cswitch(cswitch.report(about, result, shown), Answer(result))
         assert len(as_text.render(report).splitlines()) > 5_000
         assert as_json.render(report).count('"tid"') == 5_000
+
+
+def test_reads_of_very_many_threads_and_files():
+    """As many threads, files and steps as a look keeps: judged and shown within 2 s of CPU."""
+    with fuzz.guarded():
+        result = judge_io(iofacts.large())
+        report = complete_io(io.report(About("HOST", "T", "V", "opskit io"), result, io.Shown(text=True)), result)
+        assert len(as_text.render(report).splitlines()) > 1_000
+        assert as_json.render(report).count('"started"') == 1_100
+
+
+def test_input_and_output_of_a_very_large_machine():
+    """4,000 processes and 1,024 devices, slow or hung, within 2 s of CPU."""
+    with fuzz.guarded():
+        result = judge_io(iofacts.large_machine())
+        report = complete_io(io.report(About("HOST", "T", "V", "opskit io"), result, io.Shown()), result)
+        assert len(as_table.render(report, 80, 24, screen=True).splitlines()) < 60
+        assert as_json.render(report).count('"user"') == 4_000
 
 
 def test_interrupts_of_very_many_cpus():

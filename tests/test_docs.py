@@ -53,7 +53,7 @@ def test_every_page_belongs_to_a_command():
 
 PARAGRAPH = re.compile(
     r"""
-    Severity:[ ](?P<severity>(?:error|warning|note)(?:[ ]or[ ](?:warning|note))?)[.][ ]
+    Severity:[ ](?P<severity>(?:error,[ ]warning[ ]or[ ]note|(?:error|warning|note)(?:[ ]or[ ](?:warning|note))?))[.][ ]
     Class:[ ](?P<class>\w+)[.][ ]Command:[ ]`opskit[ ](?P<command>[a-z-]+)[^`]*`[.]\n\n
     -[ ][*]{2}Meaning[*]{2}:[ ].+?\n
     -[ ][*]{2}Usual[ ]causes[*]{2}(?:,[^:]+)?:[ ].+?\n

@@ -14,6 +14,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import iofacts
 import irqresults
 import pytest
 from dentrytrees import TODAY
@@ -26,6 +27,7 @@ from terminal import on_terminal
 from trees import Link
 
 from opskit.analysis.dentry.usage import CgroupShare
+from opskit.analysis.io.judge import judge as judge_io
 from opskit.analysis.irqs.judge import judge as judge_irqs
 from opskit.analysis.limits import fix as limit_fix
 from opskit.analysis.limits.limit import Limit
@@ -34,8 +36,11 @@ from opskit.proc import user_files
 from opskit.proc.cgroup.slab import CgroupSlab
 from opskit.proc.cgroup.tree import parse_cgroup
 from opskit.proc.config.systemd_units import owner_of_path
-from opskit.render.formats import table
+from opskit.render.formats import csv, markdown, prometheus, table, text
+from opskit.render.formats import json as as_json
 from opskit.render.report import About, Block, Report
+from opskit.render.views.io import report as io
+from opskit.render.views.io.document import complete as complete_io
 from opskit.render.views.limits import LIMIT
 
 NAMES = st.binary(min_size=1, max_size=40).map(
@@ -473,6 +478,66 @@ def test_threads_of_any_name(inprocess, spawn, name):
     for line in filter(None, (document["next"], *(each["next"] for each in document["findings"]))):
         check_syntax(line)
         assert "pwn" not in argv_of(line)
+
+
+READS = """
+import ctypes, os, sys, threading, time
+def read(name, fds):
+    ctypes.CDLL(None).prctl(15, os.fsencode(name), 0, 0, 0)
+    while True:
+        for fd in fds: os.read(fd, 1)
+        time.sleep(0.002)
+fds = []
+for name in sys.argv[2].split("/"):
+    place = os.path.join(sys.argv[1], name or "empty")
+    with open(place, "w") as file: file.write("x" * 99999)
+    fds.append(os.open(place, 0))
+names = sys.argv[3].split("/")
+for at, name in enumerate(names): threading.Thread(target=read, args=(name, fds[at :: len(names)]), daemon=True).start()
+ctypes.CDLL(None).prctl(15, os.fsencode(names[0]), 0, 0, 0)
+print(1, flush=True)
+sys.stdin.read()
+"""
+
+
+def test_files_that_are_read_of_any_name(inprocess, spawn, tmp_path):
+    """Threads and files: escaped in every format, whole in JSON; commands name the PID."""
+    reader = spawn(READS, tmp_path, "/".join(FILE_NAMES), "/".join(PROCESS_NAMES), stdin=subprocess.PIPE)
+    for form in ("text", "table", "markdown", "csv", "prometheus"):
+        done = inprocess("io", reader.pid, "-v", "-i", "0.05", "-f", form)
+        assert done.code in (0, 1), done.err
+        assert safe_to_show(done.out + done.err), form
+    document = json.loads(inprocess("io", reader.pid, "-i", "0.2", "-f", "json").out)
+    assert {file["path"] for file in document["files"]} >= {f"{tmp_path}/{name}" for name in FILE_NAMES}
+    shown = {os.fsencode(name)[:15].decode("utf-8", "surrogateescape") for name in PROCESS_NAMES}
+    assert shown <= {thread["name"] for thread in document["threads"]}
+
+
+KNOWN_NEXT = {
+    None,
+    "opskit io 4500",
+    "opskit io 4242",
+    "cat /proc/4242/task/4252/stack",
+    "opskit profile 4242",
+    "opskit mem 4242",
+}
+
+
+@pytest.mark.parametrize("name", FILE_NAMES, ids=ascii)
+def test_stuck_threads_devices_and_cgroups_of_any_name(name):
+    """In each format of `opskit io`: escaped, and no command has another word for it."""
+    for facts in (iofacts.PROCESS, iofacts.BUSY):
+        renamed = iofacts.renamed(facts, name)
+        result = judge_io(renamed)
+        report = complete_io(io.report(About("HOST", "T", "V", "opskit io"), result, io.Shown(verbose=True)), result)
+        for form in (text, table, markdown, csv, prometheus):
+            assert safe_to_show(form.render(report)), form
+        assert json.loads(as_json.render(report))["findings"]
+        # Only one of them has a name of somebody else.
+        others = {finding.next for finding in result.findings} - KNOWN_NEXT
+        assert [argv_of(line) for line in others] == [["smartctl", "-H", "-A", f"/dev/sd{name}"]] * len(
+            renamed.processes[:1]
+        )
 
 
 def test_shared_memory_of_any_name(inprocess):

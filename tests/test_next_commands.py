@@ -12,8 +12,6 @@ ANALYSIS = TESTS.parent / "opskit" / "analysis"
 _MAKE_COMMANDS = {"command", "_jpmp"}
 # Staged by captured trees, in which no command can be run. The advice is that of threads-none-left, which is tried.
 _IN_TREES = {"stack-above-ram", "seccomp-refuses-threads", "memory-throttled", "memory-commit-limit"}
-# By facts: a test cannot make a device of the machine slow.
-_BY_FACTS = {"io-device-slow", "io-device-hung"}
 
 
 def _name(call):
@@ -73,4 +71,4 @@ def test_each_next_command_is_tried_where_it_is_printed():
     """tests/support/nextsteps.py types it; a new code with a next command needs such a call in the test that stages it."""
     found = codes_with_next()
     assert {"jvm-deadlock", "tmp-full", "jvm-gc-share", "safepoint-not-reached"} <= found
-    assert found - codes_tried() - _IN_TREES - _BY_FACTS == set()
+    assert found - codes_tried() - _IN_TREES == set()

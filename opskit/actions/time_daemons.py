@@ -26,30 +26,34 @@ _TOOLS = {
     "systemd-timesyncd": ("timedatectl", "show-timesync", "--all"),
 }
 _DIRECTORIES = ("/usr/bin", "/usr/sbin", "/bin", "/sbin")
-_TIMEOUT_S, _EACH_S = 2.0, 10.0
+_TIMEOUT_S, _EACH_S, _EACH_STEP_S = 2.0, 10.0, 1.0
 _LARGEST_BYTES = 16 << 10
 
 
 class DaemonReader:
-    """Asks each daemon at most every 10 s."""
+    """Asks each daemon at most every 10 s, or every second while the clock is being set."""
 
     def __init__(self, host: Host) -> None:
         self._host = host
-        self._answers: dict[tuple[str, int], tuple[float, Answer]] = {}
+        self._answers: dict[tuple[str, int], tuple[float, int, Answer]] = {}
 
-    def ask(self, daemons: Sequence[Daemon]) -> list[Answer]:
-        """An answer of each kind of daemon that has a client; its `problem` where there is none."""
+    def ask(self, daemons: Sequence[Daemon], steps: int = 0) -> list[Answer]:
+        """An answer of each kind of daemon that has a client; its `problem` where there is none.
+
+        `steps`: how often the clock was set so far. An answer from before that is asked for again after a second.
+        """
         if not self._host.is_own:
             return []
         found = {}
         for daemon in _one_of_each(daemons):
             key = daemon.name, daemon.pid
-            asked_s, answer = self._answers.get(key, (None, None))
-            if asked_s is None or answer is None or self._host.monotonic() - asked_s >= _EACH_S:
-                asked_s, answer = self._host.monotonic(), _ask(self._host, daemon)
-            found[key] = asked_s, answer
+            last = self._answers.get(key)
+            now_s = self._host.monotonic()
+            if last is None or now_s - last[0] >= (_EACH_S if steps == last[1] else _EACH_STEP_S):
+                last = now_s, steps, _ask(self._host, daemon)
+            found[key] = last
         self._answers = found
-        return [answer for _, answer in found.values()]
+        return [answer for _, _, answer in found.values()]
 
 
 def _one_of_each(daemons: Sequence[Daemon]) -> list[Daemon]:
@@ -73,7 +77,7 @@ def _ask(host: Host, daemon: Daemon) -> Answer:
         return nothing._replace(problem=f"{words[0]}: {error.strerror}")
     if code is None:
         return nothing._replace(problem=f"{words[0]} did not end within {_TIMEOUT_S:g} s")
-    answer = PARSERS[words[0]](text)
+    answer = PARSERS[words[0]](text, host.now().timestamp())
     if answer is None:
         said = next((line.strip() for line in text.splitlines() if line.strip()), f"exit code {code}")
         return nothing._replace(problem=f"{words[0]}: {said[:120]}")

@@ -47,7 +47,7 @@ def clock(run: Run, process: str | None, server: str | None) -> int:
             from opskit.actions.time_daemons import DaemonReader
 
             reader = DaemonReader(run.host)
-        return judge(facts, reader.ask(facts.daemons) if reader else ())
+        return judge(facts, reader.ask(facts.daemons, facts.steps_total) if reader else ())
 
     about = {"pid": pid, "server": server}
 

@@ -41,7 +41,8 @@ def io(run: Run, process: str | None, ask: bool, verbose: bool) -> int:
     if ask:
         run.host.prove_own(pid)
     collector = Collector(run.host, Request(pid, run.interval_s, ask, run.uids), watch=run.watching)
-    shown = view.Shown(run.format == "text", verbose, run.top, ask)
+    on_screen = run.watching and run.format == "table" and run.out.terminal
+    shown = view.Shown(run.format == "text", verbose, run.top, ask, on_screen)
 
     def show(result: Result) -> Report:
         report = view.report(run.about(view.target(result)), result, shown)

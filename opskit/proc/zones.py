@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from opskit.proc.fs import ProcFS
 
 LOCALTIME = "/etc/localtime"
-_DIRECTORY = "/usr/share/zoneinfo"
+DIRECTORY = "/usr/share/zoneinfo"
 _LARGEST_BYTES = 1 << 16
 _MOST_NAME = 200
 
@@ -43,17 +43,18 @@ class Zone(NamedTuple):
 def zone_of(fs: ProcFS, pid: int, given: str | None, now: datetime, directory: str | None = None) -> Zone:
     """The zone of a process with this TZ (None: it has none) and TZDIR, in its own root directory."""
     if given is None:
-        return _zone_of_file(fs, pid, LOCALTIME, LOCALTIME, now)
+        return zone_of_file(fs, pid, LOCALTIME, LOCALTIME, now)
     word = given[:_MOST_NAME].removeprefix(":")
     if not word:
         return Zone("TZ", "UTC", 0.0)
-    path = word if word.startswith("/") else posixpath.join(directory or _DIRECTORY, word)
-    found = _zone_of_file(fs, pid, path, "TZ", now)._replace(name=word)
+    path = word if word.startswith("/") else posixpath.join(directory or DIRECTORY, word)
+    found = zone_of_file(fs, pid, path, "TZ", now)._replace(name=word)
     offset_s = offset_by_rule(word, now.timestamp()) if found.is_missing else None
     return found if offset_s is None else Zone("TZ", word, offset_s)
 
 
-def _zone_of_file(fs: ProcFS, pid: int, path: str, source: str, now: datetime) -> Zone:
+def zone_of_file(fs: ProcFS, pid: int, path: str, source: str, now: datetime) -> Zone:
+    """The zone in a file of a process's root directory."""
     try:
         real = fs.inside(pid, path)
         data = fs.read_inside(pid, path, _LARGEST_BYTES)

@@ -67,6 +67,18 @@ def test_it_is_asked_once_in_ten_seconds(client, tmp_path):
     assert (tmp_path / "times").read_text() == "x\n"
 
 
+def test_it_is_asked_again_when_the_clock_was_set(client, tmp_path, monkeypatch):
+    """Its offset is from before that; not more than once a second."""
+    reader = client(f"echo x >> {tmp_path}/times; echo no")
+    for steps in (0, 1, 2):
+        reader.ask([CHRONYD], steps)
+    assert (tmp_path / "times").read_text() == "x\n"
+    monkeypatch.setattr(time_daemons, "_EACH_STEP_S", 0.0)
+    for _ in range(2):
+        reader.ask([CHRONYD], 2)
+    assert (tmp_path / "times").read_text() == "x\nx\n"
+
+
 @pytest.mark.parametrize(
     ("script", "problem"),
     [

@@ -28,6 +28,7 @@ from terminal import on_terminal
 
 from opskit.analysis.clock.judge import judge
 from opskit.collect.clock.facts import Source, Step
+from opskit.proc.kernel import sntp
 from opskit.proc.kernel.clock_reads import ReadCost
 
 WAITS = ["sleep", "600"]
@@ -76,7 +77,7 @@ def test_this_machine(inprocess):
         done = inprocess("clock", "-f", form)
         assert done.code in (0, 1)
         assert current in done.out or form == "prometheus"
-    assert promtext.value(promtext.parse(done.out), "opskit_clock_read_ns") > 0
+    assert promtext.value(promtext.parse(done.out), "opskit_clock_read_seconds") > 0
 
 
 def test_a_clock_that_is_hours_behind_a_server(inprocess):
@@ -119,12 +120,13 @@ def test_servers_whose_time_proves_nothing(inprocess, how, words, code):
     assert document["timezone_offset_s"] is None
 
 
-def test_a_server_that_does_not_answer(inprocess):
+def test_a_server_that_does_not_answer(inprocess, monkeypatch):
     """Exit code 2; the rest is shown."""
+    monkeypatch.setattr(sntp, "_TIMEOUT_S", 0.2)
     with ntpserver.serving(lambda _: []) as (port, requests):
         document = found(inprocess, "--server", f"127.0.0.1:{port}", code=2)
     assert len(requests) == 2
-    assert document["verdict"][0].startswith("The offset to 127.0.0.1 is unknown: no reply within 1 s")
+    assert document["verdict"][0].startswith("The offset to 127.0.0.1 is unknown: no reply within 0.2 s")
     assert document["kernel"] is not None
     assert document["notes"]
 
@@ -195,7 +197,7 @@ def test_zones_of_processes(inprocess):
     [
         (("-Duser.timezone=Asia/Tokyo",), {"TZ": "Europe/Berlin"}, ("-Duser.timezone", "Asia/Tokyo", 32400)),
         ((), {"JAVA_TOOL_OPTIONS": "-Duser.timezone=Asia/Kolkata"}, ("-Duser.timezone", "Asia/Kolkata", 19800)),
-        ((), {"TZ": "Asia/Tokyo"}, ("TZ", "Asia/Tokyo", 32400)),
+        ((), {"TZ": "GMT+8"}, ("TZ", "GMT+8", 28800)),  # east for Java
     ],
 )
 def test_the_zone_of_a_jvm(inprocess, options, variables, zone):
@@ -234,7 +236,7 @@ def test_another_users_process(as_user, inprocess, root_only):
     document = json.loads(done.out)
     assert document["process"]["zone"] is None
     assert any("permission denied" in note for note in document["notes"])
-    assert document["verdict"][0].endswith("its time zone and libraries are unknown.")
+    assert document["verdict"][0].endswith("its time zone and libraries cannot be read.")
     assert document["kernel"] is not None  # everyone may read it
 
 
@@ -358,6 +360,8 @@ def test_a_real_chronyd(root_only, offset_s, code):
         "chronyc -n tracking",
     )
     assert answer["offset_s"] == pytest.approx(offset_s, abs=0.1)
+    assert 0 <= answer["age_s"] < 60
+    assert answer["interval_s"] < 60
     assert document["daemons"][0]["may_set"]
     assert codes(document) & {"clock-offset", "clock-timezone-offset"} == ({code} if code else set())
     assert document["state"] == "synchronised"

@@ -104,7 +104,7 @@ def test_a_copy_has_no_rates(inprocess, machine, words):
 
 
 @pytest.mark.parametrize("words", [("jpmp", "{jvm}"), ("jmap-diff", "{jvm}"), ("hsperf-check", "--probe"), ("pipes", "--fill"),
-                                   ("fds", "{jvm}", "--ask"), ("cswitch", "{jvm}", "--ask"), ("limits", "{jvm}", "--probe", "--yes"), ("dentry", "--drop", "--yes")])  # fmt: skip
+                                   ("fds", "{jvm}", "--ask"), ("cswitch", "{jvm}", "--ask"), ("io", "{jvm}", "--ask"), ("limits", "{jvm}", "--probe", "--yes"), ("dentry", "--drop", "--yes")])  # fmt: skip
 def test_nothing_acts_on_a_copy(inprocess, machine, words):
     """A pid in a copy may be anybody's here, also where the copy's `self` names us."""
     root, jvm, _ = machine()

@@ -1,14 +1,18 @@
-"""`opskit io`: the machine from hand-made facts in every format, and real processes."""
+"""`opskit io`: the machine and a process from hand-made facts in every format, and real processes."""
 
 from __future__ import annotations
 
 import json
 import os
+import re
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import iofacts
 import pytest
+from stracing import OPENS, traced
 
-from opskit.analysis.io.host import judge_host
+from opskit.analysis.io.judge import judge
 from opskit.render.formats import csv, markdown, prometheus, table, text
 from opskit.render.formats import json as as_json
 from opskit.render.report import About
@@ -20,26 +24,44 @@ READER = "import os, sys\nfd = os.open(sys.argv[1], 0)\nprint(fd, flush=True)\nw
 SHELL = "import os, sys, time\nprint('ready', flush=True)\nwhile True:\n    os.system('head -c 2000000 /dev/zero > /dev/null')\n"
 
 
-def report(text_form=False, facts=iofacts.BUSY):
-    """The machine's report with its JSON object and metrics."""
-    result = judge_host(facts)
-    return complete(view.report(ABOUT, result, view.Shown(text=text_form)), result)
+RENDER = {"table": lambda it: table.render(it, 100, 40), "text": text.render, "markdown": markdown.render,
+          "json": as_json.render, "csv": csv.render, "prom": prometheus.render}  # fmt: skip
 
 
-@pytest.mark.parametrize("form", ["table", "text", "markdown", "json", "csv", "prom"])
+def report(text_form=False, facts=iofacts.BUSY, *, on_screen=False):
+    """The report with its JSON object and metrics."""
+    result = judge(facts)
+    target = view.target(result)
+    about = ABOUT if target is None else ABOUT._replace(target=target, command_line="opskit io 4242 --ask")
+    return complete(
+        view.report(about, result, view.Shown(text=text_form, asked=facts.asked, on_screen=on_screen)), result
+    )
+
+
+@pytest.mark.parametrize("form", RENDER)
 def test_the_machine_in_every_format(golden, form):
     """Processes, devices, findings, what could not be read."""
-    render = {"table": lambda it: table.render(it, 100, 40), "text": text.render, "markdown": markdown.render,
-              "json": as_json.render, "csv": csv.render, "prom": prometheus.render}[form]  # fmt: skip
-    golden(f"io-host.{form}", render(report(form == "text")))
+    golden(f"io-host.{form}", RENDER[form](report(form == "text")))
 
 
-def test_the_first_screen():
-    """On 80 x 24 the findings, the verdict and the first rows are visible."""
-    shown = table.render(report(), 80, 24, screen=True).splitlines()
-    assert len(shown) < 24
-    assert any("4500" in line for line in shown)
-    assert any("4242" in line for line in shown)
+@pytest.mark.parametrize("form", RENDER)
+def test_a_process_in_every_format(golden, form):
+    """Threads with their files and Java stacks, findings, the files, the cgroup."""
+    golden(f"io-process.{form}", RENDER[form](report(form == "text", iofacts.PROCESS)))
+
+
+@pytest.mark.parametrize(("facts", "rows", "wanted"), [
+    (iofacts.BUSY, ("4500", "4242"), "next: opskit io 4500"),
+    (iofacts.PROCESS, ("report", "log-writer"), "next: cat /proc/4242/task/4252/stack"),
+], ids=["machine", "process"])  # fmt: skip
+def test_the_first_screen(facts, rows, wanted):
+    """On 80 x 24 the answer, the next command, the findings and the first rows are visible."""
+    shown = table.render(report(facts=facts, on_screen=True), 80, 24, screen=True).splitlines()
+    assert sum(-(-len(line) // 80) for line in shown) < 24
+    answer = judge(facts).findings[0].summary
+    assert shown[1] == f"{answer}."
+    assert wanted in shown
+    assert all(any(line.startswith(row) for line in shown) for row in rows)
 
 
 def test_a_reader_of_single_bytes(inprocess, spawn, tmp_path):
@@ -67,6 +89,22 @@ def test_opskit_is_not_in_its_own_answer(inprocess):
     """What it reads itself is no answer."""
     found = json.loads(inprocess("io", "-i", "0.1", "-f", "json").out)
     assert os.getpid() not in [each["pid"] for each in found["processes"]]
+
+
+def test_what_it_reads_writes_and_sends(spawn, tmp_path):
+    """The files of its safety table, and nothing is written or sent."""
+    page = (Path(__file__).parents[2] / "docs" / "commands" / "io.md").read_text(encoding="utf-8")
+    named = {name for part in re.findall(r"/proc/PID/\{(.*?)\}", page) for name in part.split(",")}
+    (tmp_path / "lines").write_bytes(b"x" * 4096)
+    reader = spawn(READER, tmp_path / "lines")
+    with ThreadPoolExecutor() as pool:
+        runs = [*pool.map(lambda words: traced("io", *words, "-i", "0.2", "-f", "text"), ((), (reader.pid,)))]
+    for run in runs:
+        assert run.code in (0, 1), run.err
+        assert run.acting() == []
+        opened = "\n".join(run.of(*OPENS))
+        files = set(re.findall(r'"/proc/\d+/(?:task/\d+/)?(\w+)', opened)) - {"task"}
+        assert {"io", "stat"} < files <= named
 
 
 @pytest.mark.parametrize(

@@ -18,9 +18,8 @@ from shellwords import check_syntax
 
 @pytest.fixture(scope="module")
 def flooded(tmp_path_factory):
-    """90,000 datagrams a second: about a third of a CPU."""
+    """90,000 datagrams a second or more: a fourth of a CPU."""
     with floodstage.flood(tmp_path_factory.mktemp("flood"), 90_000) as staged:
-        time.sleep(0.5)
         yield staged
 
 
@@ -50,7 +49,7 @@ def test_the_share_of_softirqs_is_what_the_spinner_loses(inprocess, flooded):
     assert row["net_rx_per_s"] > 1000
     assert row["packets_per_s"] > 20_000
     assert row["is_saturated"] is True
-    assert row["cause"] == f"RPS of {flooded.interface}"
+    assert re.fullmatch(f"RPS of .*{flooded.interface}.*", row["cause"])
 
 
 def test_the_verdict_and_what_to_type(inprocess, flooded):
@@ -59,8 +58,8 @@ def test_the_verdict_and_what_to_type(inprocess, flooded):
     document, _, _ = look(inprocess, "-i", "1")
     spinner = flooded.spinner.pid
     said = document["verdict"][0]
-    wanted = (  # other tests pin threads too
-        rf"CPU {flooded.cpu} spends \d+ % on network softirqs \([\d,]+ NET_RX/s, all steered by RPS of {flooded.interface}\); "
+    wanted = (  # other tests pin threads too, and stage floods
+        rf"CPU {flooded.cpu} spends \d+ % on network softirqs \([\d,]+ NET_RX/s, all steered by RPS of .*{flooded.interface}.*\); "
         rf"(thread \d+ \(.+\) of )?\d+ \(.+\) (is|and \d+ more threads? are) pinned to it"
     )  # fmt: skip
     assert re.fullmatch(wanted, said), said

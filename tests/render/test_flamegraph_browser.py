@@ -10,7 +10,6 @@ import subprocess
 import zlib
 
 import pytest
-from browser import CHROMIUM, DRIVER, Browser
 
 FOLDED = (
     "main;com.example.shop.Cart.total;java.util.HashMap.get 300\n"
@@ -34,26 +33,11 @@ KINDS = {
 }
 
 
-@pytest.fixture(scope="module")
-def chromium():
-    """One headless browser for all these tests."""
-    if CHROMIUM is None or DRIVER is None:
-        pytest.skip("needs Debian's packages chromium and chromium-driver")
-    browser = Browser()
-    yield browser
-    browser.quit()
-
-
 @pytest.fixture
-def browser(chromium):
-    """The browser, as wide as a desk's, in light colours, with script; no page in it has complained at the end."""
-    chromium.window(1280, 900)
-    chromium.prefer(prefers_color_scheme="light")
-    chromium.script(enabled=True)
-    chromium.open("about:blank")
-    chromium.errors()
-    yield chromium
-    assert chromium.errors() == []
+def browser(browser):
+    """The browser, as wide as a desk's."""
+    browser.window(1280, 900)
+    return browser
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import irqresults
 import pytest
-from browser import CHROMIUM, DRIVER, Browser, over_each_other
+from browser import check_layout
 
 from opskit.render.pictures.heatmap import HeatMap, draw
 from opskit.render.report import About
@@ -29,30 +29,9 @@ PICTURES = {
 }  # fmt: skip
 
 
-@pytest.fixture(scope="module")
-def browser():
-    """One headless browser for all these tests."""
-    if CHROMIUM is None or DRIVER is None:
-        pytest.skip("needs Debian's packages chromium and chromium-driver")
-    found = Browser()
-    found.window(1400, 1700)
-    yield found
-    found.quit()
-
-
 @pytest.mark.parametrize("name", PICTURES)
 def test_no_text_lies_over_another(browser, tmp_path, name):
     """Names of rows and columns, numbers, marks, ticks and legend; all of them are inside the picture, numbers in their cells."""
     path = tmp_path / "irqs.svg"
     path.write_text(PICTURES[name], encoding="utf-8")
-    browser.open(path)
-    boxes = browser.texts()
-    assert boxes
-    assert over_each_other(boxes) == []
-    box = browser.run("const b = document.documentElement.getBoundingClientRect(); return [b.width, b.height];")
-    assert [
-        text for text, left, top, right, bottom in boxes if min(left, top) < 0 or right > box[0] or bottom > box[1]
-    ] == []
-    wider = "return [...document.querySelectorAll('g')].filter(g => g.querySelector('text') && g.getBBox().width > g.querySelector('rect').getBBox().width + 1).length"
-    assert browser.run(wider) == 0, "a number beside its cell"
-    assert browser.errors() == []
+    check_layout(browser, path)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from browser import CHROMIUM, DRIVER, Browser, over_each_other
+from browser import over_each_other
 
 pytest.importorskip("matplotlib", reason="the extra `plot` is not installed")
 
@@ -52,17 +52,6 @@ CHARTS = {
     ),
     "a line of hours": LineChart("t", [Line("x", [(0, 0), (90_000, 3)])], unit="count"),
 }  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def browser():
-    """One headless browser for all these tests."""
-    if CHROMIUM is None or DRIVER is None:
-        pytest.skip("needs Debian's packages chromium and chromium-driver")
-    found = Browser()
-    found.window(1400, 1000)
-    yield found
-    found.quit()
 
 
 def test_overlaps_are_found():

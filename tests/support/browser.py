@@ -49,6 +49,11 @@ return [...document.querySelectorAll("text")].filter(text => text.textContent.tr
     return [text.textContent, box.left, box.top, box.right, box.bottom];
 });
 """
+_OUTSIDE = """
+return [...document.querySelectorAll('g')].filter(g =>
+    g.querySelector('text') && g.getBBox().width > g.querySelector('rect').getBBox().width + 1).length
+"""
+_SIZE = "const box = document.documentElement.getBoundingClientRect(); return [box.width, box.height];"
 _ELEMENT = "element-6066-11e4-a52e-4f735466cecf"
 _PATIENCE_S = 120
 
@@ -60,6 +65,19 @@ def over_each_other(boxes):
         for one, other in combinations(boxes, 2)
         if min(one[3], other[3]) - max(one[1], other[1]) > 1 and min(one[4], other[4]) - max(one[2], other[2]) > 1
     ]
+
+
+def check_layout(browser, path, space=0):
+    """No text of a picture lies over another one, with so many px between them on a line; all of them are inside it, labels in their cells."""
+    browser.open(path)
+    boxes = browser.texts()
+    assert boxes
+    assert (
+        over_each_other([(text, left - space, top, right + space, low) for text, left, top, right, low in boxes]) == []
+    )
+    width, height = browser.run(_SIZE)
+    assert [text for text, left, top, right, low in boxes if min(left, top) < 0 or right > width or low > height] == []
+    assert browser.run(_OUTSIDE) == 0, "a label beside its cell"
 
 
 class Browser:

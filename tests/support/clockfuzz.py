@@ -20,8 +20,8 @@ COOKIE = 7
 REPLY = ntpserver.reply(sntp.request(COOKIE))
 TZIF = (b"TZif2" + bytes(15) + b"\0\0\0\0" * 3 + b"\0\0\0\1\0\0\0\1\0\0\0\4") + b"\0\0\0\1\0" + b"\0\0\x0e\x10\0\0CET\0"
 TZIF += TZIF[:44] + bytes(8) + b"\0" + b"\0\0\x0e\x10\0\0CET\0" + b"\nCET-1CEST,M3.5.0,M10.5.0/3\n"
-TRACKING = b"Reference ID    : 0A000001 (10.0.0.1)\nStratum         : 3\nSystem time     : 3.0 seconds slow of NTP time\nRoot delay : 0.1 seconds\nRoot dispersion : 0.1 seconds\nLeap status     : Normal\n"
-RV = b"associd=0 status=0615, leap=00, stratum=3, rootdelay=13.6, rootdisp=25.4, refid=10.0.0.1, offset=-0.1\n"
+TRACKING = b"Reference ID    : 0A000001 (10.0.0.1)\nStratum         : 3\nRef time (UTC)  : Mon Nov 23 09:51:11 2026\nUpdate interval : 0.3 seconds\nSystem time     : 3.0 seconds slow of NTP time\nRoot delay : 0.1 seconds\nRoot dispersion : 0.1 seconds\nLeap status     : Normal\n"
+RV = b"associd=0 status=0615, leap=00, stratum=3, rootdelay=13.6, rootdisp=25.4, refid=10.0.0.1, offset=-0.1, tc=6, reftime=e4d3a3a1.7a, clock=e4d3a4f0.4b\n"
 TIMESYNC = (
     b"ServerName=x\nNTPMessage={ Leap=0, Stratum=3, RootDelay=8.5ms, RootDispersion=274us, Ignored=no }\nFrequency=1\n"
 )
@@ -50,7 +50,7 @@ def exchange(data: bytes) -> object:
 
 BYTES = {"sntp reply": (exchange, REPLY), "zone file": (zone, TZIF)}
 TEXT = {
-    "chronyc tracking": (answers.parse_tracking, TRACKING),
+    "chronyc tracking": (lambda text: answers.parse_tracking(text, NOW_S), TRACKING),
     "ntpq rv": (answers.parse_rv, RV),
     "timedatectl show-timesync": (answers.parse_timesync, TIMESYNC),
     "zone rule": (lambda text: offset_by_rule(text, NOW_S), b"CET-1CEST,M3.5.0,M10.5.0/3"),

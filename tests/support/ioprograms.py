@@ -5,6 +5,7 @@ Those that count tell how many calls they have made and when (CLOCK_MONOTONIC), 
 
 from __future__ import annotations
 
+import ctypes
 import mmap
 import os
 import random
@@ -131,6 +132,24 @@ def direct(there):
         os.preadv(fd, [memory], random.randrange(512) * 16 * PAGE)  # noqa: S311
 
 
+def asynchronous(there):
+    """Linux AIO with O_DIRECT, 64 KiB at random places: io_submit(2) and io_getevents(2) are in no counter of calls."""
+    setup, submit, get = (206, 209, 208) if os.uname().machine == "x86_64" else (0, 2, 4)
+    libc, fd = ctypes.CDLL(None, use_errno=True), os.open(f"{there}/table", os.O_RDONLY | os.O_DIRECT)
+    memory, context = mmap.mmap(-1, 16 * PAGE), ctypes.c_ulong()
+    address = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+    if libc.syscall(setup, 8, ctypes.byref(context)):
+        raise OSError(ctypes.get_errno(), "io_setup")
+    block, event = ctypes.create_string_buffer(64), ctypes.create_string_buffer(32)
+    blocks = (ctypes.c_void_p * 1)(ctypes.addressof(block))
+    while True:
+        at = random.randrange(512) * 16 * PAGE  # noqa: S311
+        struct.pack_into("=QIiHhIQQqQII", block, 0, 0, 0, 0, 0, 0, fd, address, 16 * PAGE, at, 0, 0, 0)
+        if libc.syscall(submit, context, 1, blocks) != 1:
+            raise OSError(ctypes.get_errno(), "io_submit")
+        libc.syscall(get, context, 1, 1, event, None)
+
+
 def mapped(there):
     """A mapped file whose pages are fetched again and again."""
     fd = os.open(f"{there}/table", os.O_RDONLY)
@@ -240,7 +259,7 @@ def idle(there):
 
 # What is made before a program begins: the file, and its size in MiB.
 FILES = {
-    **dict.fromkeys(("read_bytes", "pread_bytes"), ("lines.txt", 32)), **dict.fromkeys(("pages", "direct", "mapped"), ("table", 32)),
+    **dict.fromkeys(("read_bytes", "pread_bytes"), ("lines.txt", 32)), **dict.fromkeys(("pages", "direct", "mapped", "asynchronous"), ("table", 32)),
     "copy": ("source", 32), "children": ("source", 4), "again": ("again", 128), "seek": ("records", 32),
 }  # fmt: skip
 

@@ -170,6 +170,12 @@ def sparse() -> Result:
     return Result(known, (verdict,), rows, by_rate(bare), (), (), ())
 
 
+def no_ticks() -> Result:
+    """A window that is shorter than a clock tick, or /proc/stat cannot be read."""
+    said = "No clock tick was counted on any CPU: what interrupts take is unknown; give a longer -i"
+    return Result(facts(()), (said,), (), by_rate(INTERRUPTS), (), (), ())
+
+
 def hostile() -> Result:
     """Names of interfaces, drivers, interrupts and threads that another user chose."""
     evil = "\x1b[2J'$(touch pwn);\n<b>&|evil"

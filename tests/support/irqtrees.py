@@ -34,6 +34,7 @@ class Machine:
         self.packets: dict[str, int] = {"lo": 0}
         self.running: dict[int, float] = {}
         self.fields = NEW_FIELDS
+        self.net = "proc/thread-self/net"  # since Linux 3.17
         self.read_only: list[str] = []  # files that nobody may write
         self.still: dict[str, str | bytes | Link] = {
             f"{_CPUS}/online": number_ranges(self.online) + "\n",
@@ -92,11 +93,12 @@ class Machine:
             self.still[f"{place}/queues/tx-{at}/xps_cpus"] = "0\n"
 
     def process(
-        self, pid: int, name: str, allowed: str, running: float = 0.0, words: Iterable[str] = (), **environ: str
-    ) -> None:
+        self, pid: int, name: str, allowed: str, running: float = 0.0, words: Iterable[str] = (), *,
+        uid: int = 0, **environ: str,
+    ) -> None:  # fmt: skip
         """A process of one thread, which may use these CPUs."""
         stat = f"{pid} ({name}) R 1 {pid} {pid} 0 -1 4194304 0 0 0 0 0 0 0 0 20 0 1 0 {8000 + pid} 0 0 0\n"
-        status = f"Name:\t{name}\nState:\tR (running)\nPid:\t{pid}\nUid:\t0\t0\t0\t0\nThreads:\t1\nCpus_allowed_list:\t{allowed}\n"
+        status = f"Name:\t{name}\nState:\tR (running)\nPid:\t{pid}\nUid:\t{uid}\t{uid}\t{uid}\t{uid}\nThreads:\t1\nCpus_allowed_list:\t{allowed}\n"
         for base in (f"proc/{pid}", f"proc/{pid}/task/{pid}"):
             self.still.update({f"{base}/stat": stat, f"{base}/status": status, f"{base}/comm": f"{name}\n"})
         self.still[f"proc/{pid}/cmdline"] = "".join(f"{word}\0" for word in words or [name])
@@ -118,7 +120,6 @@ class Machine:
         return host
 
     def _counters(self, seconds: float) -> dict[str, str]:
-        net = "proc/thread-self/net"
         ran = {
             f"proc/{pid}/task/{pid}/schedstat": f"{5_000_000 + round(share * seconds * 1e9)} 7000 12\n"
             for pid, share in self.running.items()
@@ -127,8 +128,8 @@ class Machine:
             "proc/stat": "".join(self._times(cpu, seconds) for cpu in self.online) + "ctxt 5\n",
             "proc/interrupts": self._interrupts(seconds),
             "proc/softirqs": self._softirqs(seconds),
-            f"{net}/softnet_stat": "".join(self._softnet(cpu, seconds) for cpu in self.online),
-            f"{net}/dev": "Inter-|   Receive\n face |bytes\n"
+            f"{self.net}/softnet_stat": "".join(self._softnet(cpu, seconds) for cpu in self.online),
+            f"{self.net}/dev": "Inter-|   Receive\n face |bytes\n"
             + "".join(
                 f"{name:>6}: 1 {round(rate * seconds)} 0 0 0 0 0 0 1 1 0 0 0 0 0 0\n"
                 for name, rate in self.packets.items()

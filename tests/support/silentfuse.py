@@ -1,4 +1,4 @@
-"""A FUSE file system with two files, whose server stops to answer: what a dead NFS server does to who asks about a file."""
+"""A FUSE file system with two files, whose server stops to answer, or is slow: what a dead NFS server does to who asks about a file."""
 
 from __future__ import annotations
 
@@ -17,10 +17,11 @@ _DATA_BYTES = 1 << 30  # of the file `data`, which can be read and written
 
 
 class SilentFuse:
-    """Mounted on a directory by root; answers until `silent` is set."""
+    """Mounted on a directory by root; answers until `silent` is set. A read or a write takes `delay_s`, until `hurry` is set."""
 
     def __init__(self, directory: str) -> None:
-        self.silent = threading.Event()
+        self.silent, self.hurry = threading.Event(), threading.Event()
+        self.delay_s = 0.0
         self._directory = directory
         self._device = os.open("/dev/fuse", os.O_RDWR)
         libc = ctypes.CDLL(None, use_errno=True)
@@ -40,12 +41,17 @@ class SilentFuse:
 
     def _serve(self) -> None:
         while True:
-            message = os.read(self._device, 1 << 17)
+            try:
+                message = os.read(self._device, 1 << 17)
+            except OSError:  # it was unmounted
+                return
             if self.silent.is_set():
                 continue
             _, operation, unique, node, *_ = _IN.unpack_from(message)
             if operation == _FORGET:
                 continue
+            if operation in (_READ, _WRITE) and self.delay_s:
+                self.hurry.wait(self.delay_s)
             error, body = self._answer(operation, node, message)
             os.write(self._device, _OUT.pack(_OUT.size + len(body), -error, unique) + body)
 

@@ -57,7 +57,7 @@ def _verdict(facts: Facts, state: Sync, skew: Skew | None) -> Iterator[str]:
     if facts.view is not None:
         yield process.sentence(facts.view, facts.zone)
     if facts.steps:
-        yield _stepped(facts.steps)
+        yield _stepped(facts.steps[-1], facts.steps_total)
     if skew is not None:
         yield _skew_sentence(facts, skew)
     elif facts.server is not None:
@@ -120,15 +120,17 @@ def _exchange(facts: Facts) -> str:
     )
 
 
-def _stepped(steps: Sequence[Step]) -> str:
-    last = steps[-1]
-    more = f", {plural(len(steps), 'step')} so far" if len(steps) > 1 else ""
+def _stepped(last: Step, total: int) -> str:
+    more = f", {plural(total, 'step')} so far" if total > 1 else ""
+    if last.in_leap_second:
+        return f"A leap second was {'deleted' if last.by_s > 0 else 'inserted'} at {last.time_utc}{more}."
     return f"The clock was set {'ahead' if last.by_s > 0 else 'back'} by {amount(last.by_s)} at {last.time_utc}{more}."
 
 
 def _steps(facts: Facts) -> Iterator[Finding]:
     set_ = [step for step in facts.steps if not step.in_leap_second]
-    if len(set_) < len(facts.steps):
+    leaps = len(facts.steps) - len(set_)
+    if leaps:
         yield Finding(
             "clock-leap-second", "note", HOST, "a leap second was inserted or deleted", "adjtimex: INS or DEL"
         )
@@ -139,9 +141,9 @@ def _steps(facts: Facts) -> Iterator[Finding]:
     zone_s = zone_in(set_[-1].by_s)
     like = "" if zone_s is None else ": matches a timezone offset"
     yield Finding(
-        "clock-stepped", "warning", HOST, f"the clock was set {plural(len(set_), 'time')} while it was watched, last by {amount(set_[-1].by_s)}{like}",
+        "clock-stepped", "warning", HOST, f"the clock was set {plural(facts.steps_total - leaps, 'time')} while it was watched, last by {amount(set_[-1].by_s)}{like}",
         f"CLOCK_REALTIME against CLOCK_BOOTTIME: {'… ' if len(set_) > _FEW_STEPS else ''}{listed}", window_s=facts.watched_s,
-next=shell.command("ps", "-fp", ",".join(str(daemon.pid) for daemon in able)) if able else None,
+        next=shell.command("ps", "-fp", ",".join(str(daemon.pid) for daemon in able)) if able else None,
     )  # fmt: skip
 
 
@@ -224,7 +226,7 @@ def _rtc(facts: Facts, *, is_right: bool) -> Iterator[Finding]:
         "clock-rtc-offset", "warning" if is_proven else "note", HOST,
         f"the hardware clock (RTC) is {amount(zone_s or rtc.ahead_s)} {where} the system clock{like}; the next boot starts with its time",
         f"/sys/class/rtc/{rtc.name}/since_epoch: {precise(rtc.ahead_s)}; /etc/adjtime: {rtc.keeps or 'does not tell'}",
-        fix=shell.command("hwclock", "--systohc", "--utc") if is_right else None,
+        fix=shell.command("hwclock", "--systohc", "--utc") if is_right and facts.container is None else None,
     )  # fmt: skip
 
 

@@ -22,7 +22,7 @@ def sentence(view: View, machine: Zone) -> str:
     if view.faked_by is not None:
         return f"{who} does not see the machine's clock: {_lie(view)}{zone}."
     if view.zone is None:
-        return f"{who} shares the machine's clock; its time zone and libraries are unknown."
+        return f"What {who} takes for the time is unknown: its time zone and libraries cannot be read."
     return f"{who} sees the machine's clock{zone}."
 
 
@@ -42,7 +42,7 @@ def _zone(zone: Zone | None, machine: Zone) -> str:
         return ""
     name = f" ({zone.source}={zone.name})" if zone.source != machine.source and zone.name else ""
     if zone.utc_offset_s is None:
-        return f"; its time zone{name} is unknown"
+        return f"; {'the offset of ' if name else ''}its time zone{name} is unknown"
     same = zone.utc_offset_s == machine.utc_offset_s
     return f"; its local time is {utc(zone.utc_offset_s)}{name}, {'as the machine has it' if same else f'the machine has {utc(machine.utc_offset_s)}'}"
 

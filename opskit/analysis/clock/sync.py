@@ -13,12 +13,15 @@ from opskit.quantities import duration
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from opskit.analysis.clock.result import State
     from opskit.analysis.finding import Severity
     from opskit.collect.clock.answers import Answer
     from opskit.collect.clock.facts import Daemon, Facts
+    from opskit.proc.kernel.adjtimex import KernelClock
 
 _GROWS = 500e-6  # of maxerror: seconds a second (kernel/time/ntp.c, MAXFREQ)
 _STALE_S = 3600.0  # a daemon that polls once in 17 minutes (NTP's maxpoll 10) lets it grow to half a second
+_SILENT_S, _SILENT_POLLS = 3 * 3600.0, 8  # the longest usual interval of a daemon is 35 minutes
 _YOUNG_S = 900.0  # a daemon that has just been started needs some minutes
 _STEERING = frozenset({"chronyd", "ntpd", "systemd-timesyncd"})
 _LISTS = {
@@ -30,30 +33,49 @@ _LISTS = {
 
 def sync_of(facts: Facts, answers: Sequence[Answer]) -> Sync:
     """The state of the clock."""
-    good = next((answer for answer in answers if answer.is_synchronised), None)
+    kernel = facts.kernel
+    good = min(
+        (answer for answer in answers if answer.is_synchronised), key=lambda it: silent_s(it, kernel), default=None
+    )
     if good is not None:
         error_s = None if good.error_s is None else good.error_s + abs(good.offset_s or 0.0)
-        return Sync("synchronised", by(good), _said(good), error_s, good.offset_s)
-    kernel = facts.kernel
-    if kernel is None:
-        return Sync("unknown", None, facts.kernel_problem or "adjtimex(2) does not tell")
-    flags = f"adjtimex: {kernel.state}, status {' '.join(kernel.flags) or '0'}"
+        silence_s = silent_s(good, kernel)
+        state: State = "stale" if silence_s else "synchronised"
+        return Sync(state, by(good), _said(good), error_s, good.offset_s, silence_s or None, is_said=True)
+    flags = facts.kernel_problem or "adjtimex(2) does not tell"
+    if kernel is not None:
+        flags = f"adjtimex: {kernel.state}, status {' '.join(kernel.flags) or '0'}"
+    able = [daemon for daemon in facts.daemons if daemon.may_set]
     bad = next((answer for answer in answers if answer.is_synchronised is False), None)
     if bad is not None:
+        able = [daemon for daemon in able if daemon.pid != bad.pid]
+    if bad is not None and not (able and kernel is not None and kernel.is_synchronised):
         whom = by(bad) if bad.reference else f"{by(bad)} follows no server"
         return Sync("unsynchronised", whom, f"{_said(bad)}; {flags}", is_said=True)
-    able = [daemon for daemon in facts.daemons if daemon.may_set]
+    if kernel is None:
+        return Sync("unknown", None, flags)
     names = ", ".join(f"{daemon.name} ({daemon.pid})" for daemon in able)
     if not kernel.is_synchronised:
         if any(daemon.name in _STEERING for daemon in able):
             return Sync("unknown", names, flags)  # chronyd without rtcsync never tells the kernel
         return Sync("unsynchronised", names or None, flags)
     stale_s = kernel.most_error_s / _GROWS
-    if not able and facts.sees_all and stale_s > _STALE_S:
+    if not able and stale_s > (_STALE_S if facts.sees_all else _SILENT_S):
         return Sync(
             "stale", None, f"{flags}, maxerror {duration(kernel.most_error_s)}", kernel.most_error_s, None, stale_s
         )
     return Sync("synchronised", names or None, flags, kernel.most_error_s)
+
+
+def silent_s(answer: Answer, kernel: KernelClock | None) -> float:
+    """How long a daemon that says that it is synchronised has heard from no server; 0: not long.
+
+    chronyd and ntpd keep saying so for days. systemd-timesyncd sets the kernel's maxerror to 0 at each answer of its server.
+    """
+    age_s = answer.age_s
+    if answer.daemon == "systemd-timesyncd" and kernel is not None and not kernel.is_cleared:
+        age_s = kernel.most_error_s / _GROWS
+    return 0.0 if age_s is None or age_s < max(_SILENT_S, _SILENT_POLLS * (answer.interval_s or 0.0)) else age_s
 
 
 def by(answer: Answer) -> str:
@@ -67,6 +89,7 @@ def _said(answer: Answer) -> str:
         "synchronised" if answer.is_synchronised else "not synchronised",
         *([f"stratum {answer.stratum}"] if answer.stratum is not None else ()),
         *([f"offset {answer.offset_s:+.6f} s"] if answer.offset_s is not None else ()),
+        *([f"last time of a server {duration(answer.age_s)} ago"] if (answer.age_s or 0.0) >= _SILENT_S else ()),
     ]
     return f"{shell.command(*answer.tool[:1])}: {', '.join(words)}"
 
@@ -78,16 +101,27 @@ def sentence(facts: Facts, sync: Sync) -> str:
         like = ": matches a timezone offset" if zone_in(sync.offset_s) else ""
         return f"The clock is {amount(sync.offset_s)} {side(sync.offset_s)} the time of {sync.by}{like}."
     if sync.state == "synchronised":
-        whom = f" by {sync.by}" if sync.by else "" if facts.sees_all else " by a daemon outside of this container"
+        whom = f" by {sync.by}" if sync.by else "" if facts.sees_all else f" by a daemon {_unseen(facts)}"
         return f"The clock is synchronised{whom}{near}."
+    if sync.state == "stale" and sync.by is not None:
+        return (
+            f"The clock was synchronised, but {sync.by}, has heard from no server for about {duration(sync.stale_s)}."
+        )
     if sync.state == "stale":
-        return f"The clock was synchronised, but nothing has corrected it for about {duration(sync.stale_s)}: no time daemon runs."
+        return f"The clock was synchronised, but nothing has corrected it for about {duration(sync.stale_s)}: {_nobody(facts)}."
     if sync.state == "unknown":
         return f"Whether the clock is synchronised is unknown: {_why_unknown(facts, sync)}."
     if sync.by is not None:
         return f"The clock is not synchronised: {sync.by}{'' if sync.is_said else ' may set it, and has not said that it is right'}."
-    where = "no time daemon runs" if facts.sees_all else "time daemons outside of this container cannot be seen"
-    return f"The clock is not synchronised: {where}."
+    return f"The clock is not synchronised: {_nobody(facts)}."
+
+
+def _nobody(facts: Facts) -> str:
+    return "no time daemon runs" if facts.sees_all else f"time daemons {_unseen(facts)} cannot be seen"
+
+
+def _unseen(facts: Facts) -> str:
+    return "of other users (hidepid)" if facts.container is None else "outside of this container"
 
 
 def _why_unknown(facts: Facts, sync: Sync) -> str:
@@ -98,7 +132,14 @@ def _why_unknown(facts: Facts, sync: Sync) -> str:
 
 def findings(facts: Facts, sync: Sync, answers: Sequence[Answer]) -> Iterator[Finding]:
     """Of the daemons and the kernel's status."""
-    if sync.state in ("unsynchronised", "stale"):
+    if sync.state == "stale" and sync.by is not None:
+        silent = next(answer for answer in answers if by(answer) == sync.by)
+        yield Finding(
+            "clock-daemon-unsynchronised", "warning", HOST,
+            f"{silent.daemon} runs, and has heard from no server for about {duration(sync.stale_s)}", sync.why,
+            next=shell.command(*_LISTS[silent.daemon]),
+        )  # fmt: skip
+    elif sync.state in ("unsynchronised", "stale"):
         bad = next((answer for answer in answers if answer.is_synchronised is False), None)
         yield _of_nobody(facts, sync) if bad is None else _of_daemon(facts, sync, bad)
     for answer in answers:
@@ -137,10 +178,8 @@ def _of_nobody(facts: Facts, sync: Sync) -> Finding:
     severity: Severity = "warning" if is_proven else "note"
     if sync.by is not None:
         who = f"{sync.by} may set the clock, and nothing says that it does"
-    elif facts.sees_all:
-        who = "no time daemon runs" + ("; the hypervisor may set it" if facts.is_virtual else "")
     else:
-        who = "time daemons outside of this container cannot be seen"
+        who = _nobody(facts) + ("; the hypervisor may set it" if facts.sees_all and facts.is_virtual else "")
     was = "" if sync.stale_s is None else f" any more: last corrected about {duration(sync.stale_s)} ago"
     asked = None if facts.server else shell.command("opskit", "clock", "--server", shell.Syntax("SERVER"))
     return Finding(

@@ -27,6 +27,7 @@ _NEAR, _APART, _TWICE = 0.12, 0.03, 2.0  # distance of the best match; of the se
 _LONE, _BACK, _EACH = 0.5, 0.2, 0.8
 _MODE, _READ_ONLY, _WRITE_ONLY, _READ_WRITE = 3, 0, 1, 2  # of open(2)
 _EVENT_BYTES = 8
+_BUFFER_BYTES = 8192  # of BufferedReader in Java and in Python
 _OUTPUTS, _SLOW_OR_EMPTY = (1, 2), ("/dev/null", "/dev/pts/", "/dev/tty")
 _REGULAR = ("file", "deleted", "memfd")
 
@@ -83,8 +84,8 @@ def _gives(file: File, mean: float) -> bool:
 
 def _seeks(file: File | None, steps: Sequence[Step]) -> bool:
     """Whether the position is set between reads, so that a reader from begin to end cannot be what moves it."""
-    if file is None:
-        return False
+    if file is None or (file.size_bytes is not None and file.size_bytes <= _BUFFER_BYTES):
+        return False  # a buffer holds all of it
     if file.runs + file.jumps >= _FEWEST_PAIRS:
         return file.jumps > _BACK * (file.runs + file.jumps)
     return file.moved_bytes is None or _goes_back(file, steps)

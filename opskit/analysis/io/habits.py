@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from opskit.analysis.finding import Severity
     from opskit.analysis.io.attribution import Use
-    from opskit.collect.io.facts import Facts, File, Seen, Thread
+    from opskit.collect.io.facts import Facts, File, Rates, Seen, Thread
 
 TINY_READS, TINY_WRITES, SYNC, CANCELLED = "io-tiny-reads", "io-tiny-writes", "io-sync-dominates", "io-writes-cancelled"
 _MANY_CALLS, _MANY_LINES = 10_000, 2_000  # a second
@@ -25,6 +25,7 @@ _TINY_READ, _TINY_WRITE, _SHORT_LINE = 64, 32, 512  # bytes of a call
 _IN_KERNEL, _OF_ITS_CPU = 0.05, 0.25  # shares of the window, and of its CPU time, that a thread spends in the kernel
 _VERY_TINY, _MOST_WAKE_UPS = 4, 300_000  # bytes; calls a second. Wake-ups by a pipe are one byte each
 _SYNC_SHARE, _SOME_SYNC, _AMPLIFIED = 0.5, 0.1, 10.0
+_EMPTY = 0.01  # bytes of a read
 _FEWEST_LOOKS, _CALL_S = 10, 2e-6  # the CPU time of a call
 _O_DSYNC = 0o10000  # a part of O_SYNC too
 _CANCELLED_SHARE, _MUCH = 0.5, 1 << 20
@@ -67,6 +68,11 @@ def is_tiny(rates_per_s: float, mean: float | None, *, reads: bool) -> bool:
     return rates_per_s >= _MANY_CALLS and mean is not None and mean < (_TINY_READ if reads else _TINY_WRITE)
 
 
+def is_empty(rates: Rates) -> bool:
+    """Whether its reads return nothing: at the end of a file, or without waiting."""
+    return rates.read_bytes < _EMPTY * rates.reads
+
+
 def _costs_cpu(thread: Thread) -> bool:
     """Whether calls are a large part of what a thread does, and of a CPU."""
     system = thread.system or 0.0
@@ -91,6 +97,8 @@ def _tiny_reads(facts: Facts, thread: Thread, use: Use) -> Habit | None:
             severity = "warning"
         else:  # it takes what there is: the rest of a small file, a request
             return None
+    if is_empty(rates):  # some programs poll on purpose
+        severity = "note"
     return Habit(TINY_READS, severity, thread, file, thread.system, use.seeks)
 
 
@@ -146,6 +154,12 @@ def _is_sync(seen: Seen, use: Use) -> bool:
     )
 
 
+def sync_call(thread: Thread) -> str:
+    """The one of fsync(2) and alike in which it was seen most often."""
+    found = [each for each in thread.seen if each.call in SYNCS]
+    return max(found, key=lambda each: each.looks).call if found else "fsync"
+
+
 _WRITES = ("write", "pwrite64", "writev", "pwritev", "pwritev2")
 
 
@@ -157,7 +171,7 @@ def amplification(thread: Thread) -> float | None:
 
 def _sync(thread: Thread, use: Use) -> Habit | None:
     share = sync_share(thread, use)
-    if share is None or share < _SYNC_SHARE or not thread.rates.writes:
+    if share is None or share < _SYNC_SHARE:
         return None
     amplified = (amplification(thread) or 0) > _AMPLIFIED
     # A database that commits waits for its log, in whole blocks; so does any program that was told to be safe.

@@ -8,8 +8,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from opskit.analysis.finding import Entity, Finding, most_severe_first
+from opskit.analysis.io.host_words import (
+    bytes_words,
+    calls_words,
+    device_words,
+    moved_words,
+    parts_of,
+    stored_words,
+    waiting_words,
+)
 from opskit.analysis.io.result import DeviceRow, ProcessRow, Result
-from opskit.analysis.io.waits import CHILD, DEVICE, DIRTY, FROZEN, JOURNAL, wait_of
+from opskit.analysis.io.waits import CHILD, DEVICE, DIRTY, FLUSH, FROZEN, JOURNAL, severity_of, wait_of
 from opskit.quantities import agreeing, duration, percent, plural, size
 from opskit.shell import command
 
@@ -17,18 +26,19 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from opskit.analysis.finding import Severity
-    from opskit.collect.io.facts import Device, Facts, ProcessIo, Rates, StalledThread
+    from opskit.collect.io.facts import Device, Facts, ProcessIo, StalledThread
 
 _WHOLE = 0.9  # of the window: a sleep that long is the same one
-_STUCK_S, _HUNG_S = 0.9, 10.0  # of one sleep: a warning, an error
+_STUCK_S = 0.9  # of one sleep
 # A request by itself: disks need 1 to 20 ms, and a slow network 50 ms; the transfer of large ones takes more.
 _SLOW_S, _SLOWEST_BYTES_S, _FEWEST_REQUESTS = 0.1, 10 << 20, 3
+_KERNEL_LOG = ("dmesg", "--level", "emerg,alert,crit,err,warn")
 _SLOW_BY_NATURE = ("sr", "fd", "mtd")  # optical disks, floppies, raw flash
 _ALWAYS_BUSY, _QUEUED = 0.95, 4.0
 _OFTEN = 0.5  # of looks, of bytes
 _MANY_CALLS, _TINY_BYTES = 10_000, 64
 _MUCH_BYTES = 1 << 20
-_LOCAL = (DEVICE, JOURNAL, DIRTY)
+_LOCAL = (DEVICE, JOURNAL, DIRTY, FLUSH)
 
 
 def judge_host(facts: Facts) -> Result:
@@ -68,20 +78,16 @@ def _ranks(processes: Sequence[ProcessIo], by: Callable[[ProcessIo], float]) -> 
     return {each.process.pid: place if by(each) else len(ordered) for place, each in enumerate(ordered)}
 
 
-def _parts(each: ProcessIo) -> Iterator[Rates]:
-    yield from (rates for rates in (each.rates, each.children) if rates is not None)
-
-
 def _bytes(each: ProcessIo) -> float:
-    return sum(rates.read_bytes + rates.written_bytes for rates in _parts(each))
+    return sum(rates.read_bytes + rates.written_bytes for rates in parts_of(each))
 
 
 def _calls(each: ProcessIo) -> float:
-    return sum(rates.reads + rates.writes for rates in _parts(each))
+    return sum(rates.reads + rates.writes for rates in parts_of(each))
 
 
 def _storage_bytes(each: ProcessIo) -> float:
-    return sum(rates.disk_read_bytes + rates.disk_written_bytes for rates in _parts(each))
+    return sum(rates.disk_read_bytes + rates.disk_written_bytes for rates in parts_of(each))
 
 
 # Threads in state D
@@ -94,19 +100,6 @@ def _stuck(facts: Facts, each: ProcessIo) -> tuple[StalledThread, ...]:
     return tuple(
         thread for thread in long if (wait := wait_of(thread.where)) is None or wait.kind not in (FROZEN, CHILD)
     )
-
-
-def _is_storage(thread: StalledThread) -> bool:
-    wait = wait_of(thread.where)
-    return wait is not None and wait.is_storage
-
-
-def waiting_words(where: str | None) -> str:
-    """`waits for a FUSE server (request_wait_answer)`; for a function that is not known its name alone."""
-    wait = wait_of(where)
-    if wait is not None:
-        return f"{wait.words} ({where})"
-    return "it sleeps in an unknown function of the kernel" if where is None else f"it sleeps in {where}"
 
 
 def host_findings(facts: Facts) -> tuple[Finding, ...]:
@@ -122,24 +115,24 @@ def _stuck_findings(facts: Facts) -> Iterator[Finding]:
             continue
         process = each.process
         # Of several the one that waits for storage: others may wait for its locks.
-        worst = max(stuck, key=lambda thread: (_is_storage(thread), thread.for_s))
+        worst = max(stuck, key=lambda thread: (_severity(facts, thread) != "note", thread.for_s))
         who = f"{process.pid} ({process.command})"
         threads = plural(len(stuck), "thread")
         yield Finding(
             "io-stuck",
-            _severity(worst) if _is_storage(worst) else "note",
+            _severity(facts, worst),
             Entity("process", process.pid, process.start_ticks),
             f"{who}: {threads} {agreeing(len(stuck), 'has', 'have')} not run for {duration(worst.for_s)}: "
-            f"{worst.name} {waiting_words(worst.where)}",
-            f"/proc/{process.pid}/task/{worst.tid}: state D and the same context switches in all looks, wchan {worst.where or 'unknown'}",
+            f"{worst.name} {waiting_words(worst.where)}{f', in {worst.call}' if worst.call else ''}",
+            f"/proc/{process.pid}/task/{worst.tid}: asleep with the same context switches in all looks, wchan {worst.where or 'unknown'}",
             next=command("opskit", "io", process.pid),
             share=1.0,
             window_s=facts.window_s,
         )
 
 
-def _severity(thread: StalledThread) -> Severity:
-    return "error" if thread.for_s >= _HUNG_S else "warning"
+def _severity(facts: Facts, thread: StalledThread) -> Severity:
+    return severity_of(thread.where, thread.call, thread.for_s, stores=bool(facts.stored_pages))
 
 
 # Devices
@@ -171,13 +164,13 @@ def _hung_findings(facts: Facts) -> Iterator[Finding]:
         longest = max(waiters, key=lambda thread: thread.for_s)
         yield Finding(
             "io-device-hung",
-            _severity(longest),
+            severity_of(longest.where, None, longest.for_s, stores=False),
             Entity("device", device.name),
             f"{device.name} has finished no request for {duration(facts.window_s)}, {device.in_flight:,} "
             f"{agreeing(device.in_flight, 'is', 'are')} in flight; {plural(len(waiters), 'thread')} "
             f"{agreeing(len(waiters), 'waits', 'wait')} for storage",
             f"/proc/diskstats; {longest.name} (TID {longest.tid}) in {longest.where} for {duration(longest.for_s)}",
-            next=command("dmesg", "--level", "emerg,alert,crit,err,warn"),
+            next=command(*_KERNEL_LOG),
             window_s=facts.window_s,
         )
 
@@ -228,17 +221,33 @@ def _slow_findings(facts: Facts) -> Iterator[Finding]:
     devices = {device.name: device for device in facts.devices}
     for name, needs_s in _slow(facts).items():
         device = devices[name]
-        smart = name.startswith(("sd", "nvme"))
+        look = ("smartctl", "-H", "-A", f"/dev/{name}") if name.startswith(("sd", "nvme")) else _KERNEL_LOG
         yield Finding(
             "io-device-slow",
             "warning",
             Entity("device", name),
             f"{name} needs {duration(needs_s)} for a request: it finished {device.reads + device.writes:,.1f} a second, "
-            f"{device.queue:,.1f} at a time",
+            f"{device.queue:,.1f} at a time{_below_words(devices, name)}",
             f"/proc/diskstats: {_awaits(device)}, busy {percent(device.busy)}",
-            next=command("smartctl", "-H", "-A", f"/dev/{name}") if smart else None,
+            next=command(*look),
             window_s=facts.window_s,
         )
+
+
+def _below_words(devices: Mapping[str, Device], name: str) -> str:
+    """What holds the requests where the devices below are fast; empty: it stands on none that served any."""
+    lower = below({each.name: each.stacked_on for each in devices.values()}, name)
+    times = [(needs_s, each) for each in sorted(lower) if (needs_s := _known_s(devices.get(each))) is not None]
+    if not times:
+        return ""
+    slowest_s, slowest = max(times)
+    return (
+        f"; {slowest} below it needs {duration(slowest_s)}: a limit of a cgroup (io.max) or the mapping holds requests"
+    )
+
+
+def _known_s(device: Device | None) -> float | None:
+    return None if device is None else request_s(device)
 
 
 def _awaits(device: Device) -> str:
@@ -295,20 +304,30 @@ def _device_why(device: Device, slow: Mapping[str, float], hung: set[str]) -> st
 
 def _verdict(facts: Facts, processes: Sequence[ProcessRow], devices: Sequence[DeviceRow]) -> Iterator[str]:
     active = [row.process for row in processes if _calls(row.process) or _storage_bytes(row.process)]
-    if not active:
-        yield f"No process that could be read has read or written in {duration(facts.window_s)}"
+    if active:
+        yield from _most(active)
     else:
-        most, calls = max(active, key=_bytes), max(active, key=_calls)
-        yield f"Most bytes: {_bytes_words(most)}"
-        if calls.process.pid != most.process.pid and _calls(calls) >= _MANY_CALLS:
-            yield f"Most calls: {_calls_words(calls)}"
+        yield f"No process that could be read has read or written in {duration(facts.window_s)}"
     busiest = _busiest(devices)
     if busiest is not None:
-        yield f"Busiest device: {_device_words(busiest)}"
+        yield f"Busiest device: {device_words(busiest)}"
     stalled = [each for each in facts.processes if each.stalled and not each.is_kernel_thread]
     if stalled and not any(_stuck(facts, each) for each in stalled):
         threads = sum(len(each.stalled) for each in stalled)
         yield f"{plural(threads, 'thread')} of {plural(len(stalled), 'process', 'processes')} in state D at the last look"
+
+
+def _most(active: Sequence[ProcessIo]) -> Iterator[str]:
+    """Who reads and writes the most; who stores more than that one, and who makes more calls, where that is much."""
+    most, stores, calls = (max(active, key=by) for by in (_bytes, _storage_bytes, _calls))
+    moves = bool(_bytes(most))
+    if moves:
+        yield f"Most bytes: {moved_words(most)}"
+    # Mapped files, swap, AIO and io_uring are in no call that is counted.
+    if _storage_bytes(stores) > (max(_MUCH_BYTES, _storage_bytes(most)) if moves else 0):
+        yield f"Most storage traffic: {stored_words(stores)}"
+    if _calls(calls) >= (_MANY_CALLS if moves else 1) and not (moves and calls is most):
+        yield f"Most calls: {calls_words(calls)}"
 
 
 def _busiest(devices: Sequence[DeviceRow]) -> Device | None:
@@ -317,62 +336,9 @@ def _busiest(devices: Sequence[DeviceRow]) -> Device | None:
     return max(used, key=lambda device: (not device.stacked_on, device.busy), default=None)
 
 
-def _named(each: ProcessIo) -> str:
-    return f"{each.process.pid} ({each.process.command})"
-
-
-def _bytes_words(each: ProcessIo) -> str:
-    """`4242 (java) reads 120 MiB/s (98 % from disk) and writes 3.0 MiB/s`."""
-    parts = [*_parts(each)]
-    read, written, disk = (
-        sum(getattr(rates, name) for rates in parts) for name in ("read_bytes", "written_bytes", "disk_read_bytes")
-    )
-    # Mapped files and readahead fetch more than the calls return.
-    share = f" ({percent(min(1.0, disk / read))} from disk)" if read and disk / read >= 0.01 else ""
-    reads = f"reads {size(read)}/s{share}" if read >= written or read >= 1024 else ""
-    writes = f"writes {size(written)}/s" if written > read or written >= 1024 else ""
-    whose = " with its children that ended" if each.children is not None and any(each.children) else ""
-    return f"{_named(each)}{whose} {' and '.join(filter(None, (reads, writes)))}"
-
-
-def _calls_words(each: ProcessIo) -> str:
-    """`7525 (csv-import) does 1,903,808 reads/s of 1.0 byte`."""
-    parts = [*_parts(each)]
-    reads, writes = sum(rates.reads for rates in parts), sum(rates.writes for rates in parts)
-    what, number, total = (
-        ("reads", reads, sum(rates.read_bytes for rates in parts))
-        if reads >= writes
-        else ("writes", writes, sum(rates.written_bytes for rates in parts))
-    )
-    mean = total / number if number else 0.0
-    return f"{_named(each)} does {number:,.0f} {what}/s of {bytes_words(mean)}"
-
-
-def bytes_words(mean: float) -> str:
-    """A mean size: `1.0 byte`, `12.5 bytes`, `8.0 KiB`."""
-    if mean >= 1024:
-        return size(mean)
-    said = f"{mean:,.1f}"
-    return f"{said} {'byte' if said == '1.0' else 'bytes'}"
-
-
-def _device_words(device: Device) -> str:
-    """`vda, busy 45 %: 820 reads/s (await 0.4 ms), 12 writes/s (await 2.1 ms), 1.2 requests at a time`."""
-    parts = [
-        f"{rate:,.0f} {what}/s (await {duration(await_s)})" if await_s is not None else f"{rate:,.0f} {what}/s"
-        for what, rate, await_s in (
-            ("reads", device.reads, device.read_await_s),
-            ("writes", device.writes, device.write_await_s),
-        )
-        if rate >= 0.5
-    ]
-    parts.append(f"{device.queue:,.1f} requests at a time")
-    return f"{device.name}, busy {percent(device.busy)}: {', '.join(parts)}"
-
-
 def _next(processes: Sequence[ProcessRow]) -> str | None:
     """Closer to who does the most, where that is not little."""
-    first = next((row.process for row in processes if row.process.rates is not None), None)
-    if first is None or (_bytes(first) < _MUCH_BYTES and _calls(first) < _MANY_CALLS):
+    first = next((row.process for row in processes if row.process.rates and not row.process.process.has_ended), None)
+    if first is None or (max(_bytes(first), _storage_bytes(first)) < _MUCH_BYTES and _calls(first) < _MANY_CALLS):
         return None
     return command("opskit", "io", first.process.pid)

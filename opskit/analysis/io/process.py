@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from opskit.analysis.finding import Entity, Finding, most_severe_first
 from opskit.analysis.io.attribution import uses_of
 from opskit.analysis.io.habits import CANCELLED, SYNC, TINY_READS, TINY_WRITES, habits_of
-from opskit.analysis.io.host import waiting_words
+from opskit.analysis.io.host_words import waiting_words
 from opskit.analysis.io.result import Result, Row
 from opskit.analysis.io.troubles import PAGE_BYTES, blocked, disk_share, stuck_groups, thrashing, throttled
 from opskit.analysis.io.waits import DEVICE
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from opskit.analysis.io.troubles import Stuck
     from opskit.collect.io.facts import Facts, File, Rates, Thread
 
-STUCK, THRASH, THROTTLED = "io-stuck", "io-cache-thrash", "io-cgroup-throttled"
 _HABITS = (TINY_READS, TINY_WRITES, SYNC, CANCELLED)
 _MUCH = 1 << 20
 
@@ -94,7 +93,7 @@ def _stuck(facts: Facts, uses: Mapping[int, Use]) -> Iterator[Finding]:
         others = f"; {plural(facts.stalled_total, 'thread')} in state D at the begin" if more else ""
         who = thread.name if alone else f"{'at least ' * more}{plural(len(group.threads), 'thread')} ({thread.name}, …)"
         yield Finding(
-            STUCK,
+            "io-stuck",
             group.severity,
             _thread(facts, thread) if alone else _process(facts),
             f"{who} {'has' if alone else 'have'} not run for {duration(group.for_s)}: {_stuck_place(group, uses[thread.tid])}",
@@ -128,19 +127,19 @@ def _cgroup(facts: Facts) -> Iterator[Finding]:
     if limited is not None:
         limit, thread = limited
         yield Finding(
-            THROTTLED,
+            "io-cgroup-throttled",
             "warning",
             Entity("cgroup", limit.path),
             f"{thread.name} is throttled{waits_words(thread)}: {limit_words(limit)}",
             f"limits of {limit.path} (io.max, blkio.throttle): {limit.what} {limit.limit:,.0f}, used {limit.used or 0:,.0f} a second",
-            share=(limit.used or 0) / limit.limit,
+            share=min(1.0, (limit.used or 0) / limit.limit),
             window_s=facts.window_s,
         )
     if thrash is not None:
         cgroup, thread, does_harm = thrash
         total = facts.total.disk_read_bytes if facts.total is not None else 0.0
         yield Finding(
-            THRASH,
+            "io-cache-thrash",
             "warning" if does_harm else "note",
             Entity("cgroup", cgroup.path),
             f"{thread.name} reads the same pages from disk again, {size(total)}/s{waits_words(thread)}: "
@@ -195,7 +194,7 @@ def _summary(facts: Facts) -> str:
     name = f"{process.pid} ({process.command})" if process is not None else "it"
     if total is None:
         return f"{name}: its I/O counters are unknown"
-    words = [*_totals(total)]
+    words = [*_totals(total), *_uncalled(facts, total)]
     ended = [*_totals(facts.ended)] if facts.ended is not None else []
     if ended and _bytes(facts.ended) > max(_MUCH, _bytes(total)):
         own = f"{' and '.join(words)}; " if words else ""
@@ -219,6 +218,11 @@ def _totals(total: Rates) -> Iterator[str]:
         yield f"reads {size(total.read_bytes)}/s in {whole(total.reads)} calls/s{from_disk}"
     if total.writes:
         yield f"writes {size(total.written_bytes)}/s in {whole(total.writes)} calls/s"
-    # Mapped files, and what is fetched ahead.
+
+
+def _uncalled(facts: Facts, total: Rates) -> Iterator[str]:
+    """What is fetched for mapped files and swap, or by calls that the kernel does not count."""
     if total.disk_read_bytes > max(_MUCH, 2 * total.read_bytes):
-        yield f"fetches {size(total.disk_read_bytes)}/s from disk by page faults"
+        faults = any((thread.major_faults or 0) >= 1 for thread in facts.threads)
+        how = "by page faults" if faults else "without read calls (AIO, io_uring)"
+        yield f"fetches {size(total.disk_read_bytes)}/s from disk {how}"

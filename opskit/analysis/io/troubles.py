@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from opskit.analysis.io.waits import CHILD, DEVICE, DIRTY, FROZEN, wait_of
+from opskit.analysis.io.waits import CHILD, DEVICE, DIRTY, FROZEN, severity_of, wait_of
 from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from opskit.collect.io.facts import CgroupIo, Facts, IoLimit, Thread
 
 PAGE_BYTES = 4096
-_FEWEST_LOOKS, _LEAST_S, _HUNG_S = 2, 0.9, 10.0  # of one sleep: a warning, an error
+_FEWEST_LOOKS, _LEAST_S = 2, 0.9  # of one sleep
 _BLOCKED = 0.2  # of looks
 _MUCH = 1 << 20
 _REREAD, _FROM_DISK, _FULL, _PRESSED = 0.5, 0.3, 0.9, 0.1
@@ -67,9 +67,8 @@ def stuck_groups(facts: Facts) -> list[Stuck]:
         wait, for_s = wait_of(where), threads[0].asleep_s or 0.0
         if for_s < _LEAST_S or (wait is not None and wait.kind in (FROZEN, CHILD)):
             continue
-        severity: Severity = "note"
-        if wait is not None and wait.is_storage:
-            severity = "error" if for_s >= _HUNG_S else "warning"
+        call = next((each.call for each in threads[0].seen), None)
+        severity = severity_of(where, call, for_s, stores=bool(facts.stored_pages))
         found.append(Stuck(tuple(threads), where, wait, for_s, severity))
     return sorted(found, key=lambda each: (("error", "warning", "note").index(each.severity), -each.for_s))
 

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from opskit.records import NamedTuple
 
-FUSE, REMOTE, DEVICE, JOURNAL, DIRTY, MEMORY, LOCK, FROZEN, CHILD = (
-    "fuse", "remote", "device", "journal", "dirty", "memory", "lock", "frozen", "child",
+if TYPE_CHECKING:
+    from opskit.analysis.finding import Severity
+
+FUSE, REMOTE, DEVICE, JOURNAL, DIRTY, FLUSH, MEMORY, LOCK, FROZEN, CHILD = (
+    "fuse", "remote", "device", "journal", "dirty", "flush", "memory", "lock", "frozen", "child",
 )  # fmt: skip
+_HUNG_S = 10.0  # of one sleep
 
 
 class Wait(NamedTuple):
@@ -25,6 +31,7 @@ _QUEUE = Wait(DEVICE, "waits for room in a device's queue", is_storage=True)
 _JOURNAL = Wait(JOURNAL, "waits for the file system's journal", is_storage=True)
 _FILE_SYSTEM = Wait(JOURNAL, "waits in the file system", is_storage=True)
 _DIRTY = Wait(DIRTY, "is slowed down: too many dirty pages", is_storage=True)
+_FLUSH = Wait(FLUSH, "waits until dirty pages are stored", is_storage=True)
 _MEMORY = Wait(MEMORY, "waits for memory to be freed", is_storage=False)
 _HIGH = Wait(MEMORY, "is slowed down by memory.high of its cgroup", is_storage=False)
 _LOCK = Wait(LOCK, "waits for a lock in the kernel", is_storage=False)
@@ -40,7 +47,8 @@ _PREFIXES = (
     *((name, _QUEUE) for name in ("blk_mq_get_tag", "rq_qos_wait", "wbt_wait", "get_request", "blk_queue_enter", "__bio_queue_enter", "blk_mq_freeze_queue", "md_write_start", "md_handle_request")),
     ("balance_dirty_pages", _DIRTY),
     *((name, _JOURNAL) for name in ("jbd2_", "do_get_write_access", "start_this_handle", "wait_transaction_locked", "xfs_log_", "xlog_", "xfs_ail_push", "btrfs_wait_ordered", "btrfs_sync_log", "wait_current_trans", "wait_log_commit")),
-    *((name, _FILE_SYSTEM) for name in ("ext4_", "xfs_", "btrfs_", "f2fs_", "zil_", "txg_", "cv_wait", "wb_wait_for_completion", "sync_inodes_sb", "writeback_sb_inodes", "inode_sleep_on_writeback")),
+    *((name, _FILE_SYSTEM) for name in ("ext4_", "xfs_", "btrfs_", "f2fs_", "zil_", "txg_", "cv_wait")),
+    *((name, _FLUSH) for name in ("wb_wait_for_completion", "sync_inodes_sb", "writeback_sb_inodes", "inode_sleep_on_writeback")),
     *((name, _DEVICE) for name in (
         "folio_wait_", "wait_on_page_", "__lock_page", "__folio_lock", "filemap_", "wait_on_buffer", "__wait_on_buffer", "__lock_buffer", "__bread",
         "blkdev_", "__blkdev_", "submit_bio_wait", "blk_", "bio_", "iomap_", "__iomap_", "do_blockdev_direct_IO", "dio_", "read_extent_buffer", "swap_", "io_schedule",
@@ -53,6 +61,23 @@ _PREFIXES = (
     *((name, _CHILD) for name in ("kernel_clone", "_do_fork", "do_fork", "wait_for_vfork_done")),
     *((name, _DUMP) for name in ("coredump_", "do_coredump", "do_exit", "exit_mm")),
 )  # fmt: skip
+
+
+_WAIT_FOR_LOCKS = (
+    "fcntl",
+    "flock",
+)  # of a FUSE server too, whose answer comes when another program gives back the lock
+
+
+def severity_of(where: str | None, call: str | None, for_s: float, *, stores: bool) -> Severity:
+    """How bad it is to wait there for so long: a note where no device or server has to answer.
+
+    `call`: the system call; None: unknown. `stores`: the kernel stores dirty pages: sync(1) waits for all of them in one sleep.
+    """
+    wait = wait_of(where)
+    if wait is None or not wait.is_storage or call in _WAIT_FOR_LOCKS or (stores and wait.kind == FLUSH):
+        return "note"
+    return "error" if for_s >= _HUNG_S else "warning"
 
 
 def wait_of(where: str | None) -> Wait | None:

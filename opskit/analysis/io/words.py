@@ -5,8 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from opskit.analysis.io.attribution import Use
-from opskit.analysis.io.habits import CANCELLED, SYNC, TINY_READS, amplification, is_synced, is_tiny, sync_share
-from opskit.analysis.io.host import bytes_words, waiting_words
+from opskit.analysis.io.habits import (
+    CANCELLED,
+    SYNC,
+    TINY_READS,
+    amplification,
+    is_empty,
+    is_synced,
+    is_tiny,
+    sync_call,
+    sync_share,
+)
+from opskit.analysis.io.host_words import bytes_words, waiting_words
 from opskit.analysis.io.troubles import blocked, in_d
 from opskit.quantities import percent, plural, size, whole
 
@@ -31,12 +41,15 @@ def habit_words(habit: Habit) -> str:
     thread, rates, file = habit.thread, habit.thread.rates, habit.file
     place = f": {file_words(file)}" if file is not None else ""
     if habit.code == SYNC:
-        each = bytes_words(rates.bytes_per_write or 0)
         advice = "write more before each sync" if habit.severity == "warning" else "its pace is that of the storage"
-        where = "writes with O_SYNC" if file is not None and is_synced(Use(writes=file)) else "fsync"
-        return f"{thread.name} spends {percent(habit.share)} of its time in {where}: {whole(rates.writes)} writes/s of {each}{place}; {advice}"
+        where = "writes with O_SYNC" if file is not None and is_synced(Use(writes=file)) else sync_call(thread)
+        # msync(), and threads that sync what others write.
+        done = f": {whole(rates.writes)} writes/s of {bytes_words(rates.bytes_per_write or 0)}" if rates.writes else ""
+        return f"{thread.name} spends {percent(habit.share)} of its time in {where}{done}{place}; {advice}"
     if habit.code == CANCELLED:
         return f"{thread.name} deletes {size(rates.cancelled_bytes)}/s before it is stored, of {size(rates.disk_written_bytes)}/s written{place}"
+    if habit.code == TINY_READS and is_empty(rates):
+        return f"{thread.name} does {whole(rates.reads)} reads/s that return nothing{place}; it polls: wait for an event instead"
     if habit.code == TINY_READS:
         done = f"{thread.name} does {whole(rates.reads)} reads/s of {bytes_words(rates.bytes_per_read or 0)}"
         if file is None:
@@ -84,7 +97,7 @@ def _whys(thread: Thread, use: Use) -> Iterator[str]:
         yield f"{bytes_words(rates.bytes_per_write or 0)} a write"
     share = sync_share(thread, use)
     if share is not None and share >= _SOME:
-        yield f"{'O_SYNC' if is_synced(use) else 'in fsync'} {percent(share)}"
+        yield f"{'O_SYNC' if is_synced(use) else f'in {sync_call(thread)}'} {percent(share)}"
         amplified = amplification(thread)
         if amplified is not None and amplified >= 2:
             yield f"{amplified:,.0f} bytes stored for each written"

@@ -88,10 +88,14 @@ class Machine:
         return f"CPU {number_ranges(cpus)} is busy too: {percent(idle)} idle"
 
 
-def commands_for(machine: Machine, trouble: Trouble) -> Iterator[Command]:
-    """The commands that would help a CPU, first those for its threads."""
+def for_threads(machine: Machine, trouble: Trouble) -> Iterator[Command]:
+    """The commands that move the threads of a CPU away."""
     for victim in trouble.victims[:_MOST_THREADS]:
         yield from _move_thread(machine, trouble.row, victim)
+
+
+def for_sources(machine: Machine, trouble: Trouble) -> Iterator[Command]:
+    """The commands that move what comes to a CPU: interrupts, and packets by RPS."""
     cause = trouble.cause
     if cause is None:
         return

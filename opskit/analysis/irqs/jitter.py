@@ -5,16 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from opskit.analysis.hdr_histogram import HdrHistogram
+from opskit.analysis.irqs.hogs import Blame, blamed
 from opskit.quantities import duration, number_ranges, percent, plural
 from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from opskit.collect.irqs.jitter import Facts, Meter, Stall
 
 PERCENTS = (50.0, 90.0, 99.0, 99.9, 99.99)
 _LONG_S = 0.001  # a stall that is worth a sentence
+_MOST_HOGS = 3
 UNSEEN_SLEEPING = (
     "A meter that sleeps sees each stall of more than 1 ms, and of one of 300 us about a third: --spin sees them too. It preempts threads that use up "
     "their time: those wait longer than it does."
@@ -47,13 +49,17 @@ class Moment(NamedTuple):
 
 
 class Result(NamedTuple):
-    """`verdict`: sentences, the first is the answer. `rows`: by CPU. `stalls`: the longest ones of all CPUs, the longest first."""
+    """`verdict`: sentences, the first is the answer. `rows`: by CPU. `stalls`: the longest ones of all CPUs, the longest first.
+
+    `hogs`: the CPUs whose stalls come from real-time threads.
+    """
 
     facts: Facts
     verdict: tuple[str, ...]
     rows: tuple[Row, ...]
     stalls: tuple[Moment, ...]
     unseen: str
+    hogs: tuple[Blame, ...] = ()
 
 
 def judge(facts: Facts) -> Result:
@@ -64,7 +70,8 @@ def judge(facts: Facts) -> Result:
         key=lambda it: -it.stall.lasted_s,
     )
     unseen = UNSEEN_SPINNING if facts.ask.spin else UNSEEN_SLEEPING
-    return Result(facts, tuple(_verdict(facts, rows)), rows, tuple(stalls), unseen)
+    hogs = tuple(blamed(facts))
+    return Result(facts, tuple(_verdict(facts, rows, hogs)), rows, tuple(stalls), unseen, hogs)
 
 
 def _row(meter: Meter) -> Row:
@@ -81,20 +88,24 @@ def _row(meter: Meter) -> Row:
     )  # fmt: skip
 
 
-def _verdict(facts: Facts, rows: tuple[Row, ...]) -> Iterator[str]:
-    """The CPU with the longest stall, then what all of them have in common."""
+def _verdict(facts: Facts, rows: tuple[Row, ...], hogs: Sequence[Blame]) -> Iterator[str]:
+    """The CPU with the longest stall and what causes it, then what all of them have in common."""
     if facts.interrupted:
         seen_s = max((meter.elapsed_s for meter in facts.meters), default=0.0)
         yield f"Interrupted after {duration(seen_s)} of {duration(facts.ask.window_s)}."
     worst = max(rows, key=lambda row: row.most_s or 0.0, default=None)
-    if worst is None:
-        return
-    yield _spun(worst) if facts.ask.spin else _slept(worst)
+    if worst is not None:
+        yield _spun(worst) if facts.ask.spin else _slept(worst)
+    elif not hogs and facts.failed:
+        yield f"No CPU could be measured: {facts.failed[0][1]}."
+    yield from (f"{blame.sentence}." for blame in hogs[:_MOST_HOGS])
+    if len(hogs) > _MOST_HOGS:
+        yield f"Real-time threads cause stalls on {plural(len(hogs) - _MOST_HOGS, 'more CPU')}."
     if len(rows) > 1:
         typical = sorted(row.percentiles_s[0] or 0.0 for row in rows)
         most = max(rows, key=lambda row: row.lost or 0.0)
         if facts.ask.spin:
-            yield f"Of {plural(len(rows), 'CPU')}, CPU {most.meter.cpu} loses most of its time: {percent(most.lost)}."
+            yield f"Of {plural(len(rows), 'CPU')}, CPU {most.meter.cpu} loses the most time: {percent(most.lost)}."
         else:
             long = [row.meter.cpu for row in rows if (row.most_s or 0.0) >= _LONG_S]
             which = (
@@ -106,6 +117,8 @@ def _verdict(facts: Facts, rows: tuple[Row, ...]) -> Iterator[str]:
 
 
 def _slept(row: Row) -> str:
+    if not row.samples:
+        return f"No wake-up was due on CPU {row.meter.cpu} within {duration(row.meter.elapsed_s)}; give a longer -i."
     median, _, p99, *_ = row.percentiles_s
     return f"CPU {row.meter.cpu} was late by {duration(row.most_s)} at most: half of its wake-ups by {duration(median)} or less, 99 % by {duration(p99)} or less."
 

@@ -11,16 +11,17 @@ from typing import TYPE_CHECKING
 from opskit import shell
 from opskit.analysis.finding import HOST, Entity, Finding, is_failure, most_severe_first
 from opskit.analysis.irqs.causes import HARD, NETWORK, OWN, cause_of, given
-from opskit.analysis.irqs.commands import Machine, Trouble, commands_for
+from opskit.analysis.irqs.commands import Machine, Trouble, for_sources, for_threads
 from opskit.analysis.irqs.result import Result, Row
 from opskit.analysis.irqs.settings import setting_findings
-from opskit.quantities import agreeing, percent, plural, whole
+from opskit.quantities import agreeing, duration, percent, plural, whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from opskit.analysis.finding import Severity
     from opskit.analysis.irqs.causes import Cause
+    from opskit.analysis.irqs.result import Command
     from opskit.collect.irqs.facts import Cpu, Facts, Pinned
 
 # Shares of a CPU's time.
@@ -33,6 +34,7 @@ _NO_IDLE, _SATURATED, _SATURATED_WITH_DROPS = 0.1, 0.85, 0.5
 _WORTH_NAMING = 0.02
 _DROPPED_SHARE, _DROPPED = 0.01, 100.0  # of the packets; a second
 _MOST_FINDINGS = 4
+_TICKS_A_S, _LEAST_TICKS = 100, 5  # clock ticks in interrupts: fewer may be chance
 
 
 def judge(facts: Facts) -> Result:
@@ -46,12 +48,13 @@ def judge(facts: Facts) -> Result:
     saturated: set[int] = set()
     harmed: list[Pinned] = []
     for trouble in sorted(troubles, key=lambda each: -each.row.load):
-        lines = list(commands_for(machine, trouble)) if _is_harmed(trouble) else []
-        fix = lines[0].line if lines else None
-        of_cpu = [*_pinned(facts, trouble, fix)]
+        moves = [*for_threads(machine, trouble)] if _is_harmed(trouble) else []
+        spreads = [*for_sources(machine, trouble)] if _is_harmed(trouble) else []
+        lines = moves + spreads
+        of_cpu = [*_pinned(facts, trouble, _first_line(lines))]
         if not is_failure(of_cpu):  # else it has been said
-            of_cpu += _overloaded(facts, trouble, fix)
-        of_cpu += _dropping(facts, trouble, fix)
+            of_cpu += _overloaded(facts, trouble, _first_line(spreads))
+        of_cpu += _dropping(facts, trouble, _first_line(spreads))
         found += of_cpu
         if is_failure(of_cpu):
             saturated.add(trouble.row.cpu.use.cpu)
@@ -70,6 +73,10 @@ def judge(facts: Facts) -> Result:
     )
 
 
+def _first_line(commands: Sequence[Command]) -> str | None:
+    return commands[0].line if commands else None
+
+
 def _row(cpu: Cpu, causes: Mapping[int, Cause | None]) -> Row:
     cause = causes[cpu.use.cpu]
     return Row(cpu, min(cpu.use.irq + cpu.use.softirq, 1.0), None if cause is None else cause.label)
@@ -79,7 +86,7 @@ def _trouble(facts: Facts, row: Row, rows: Sequence[Row], causes: Mapping[int, C
     """The threads that have no CPU with fewer interrupts, the busiest first, where the machine has such a CPU."""
     number = row.cpu.use.cpu
     cause = causes[number]
-    if row.load < _WORTH_A_VICTIM or cause is None or not cause.is_foreign:
+    if row.load < _WORTH_A_VICTIM or cause is None or not cause.is_foreign or not _is_certain(facts, row):
         return Trouble(row, cause)
     calm = {each.cpu.use.cpu for each in rows if given(each.load, causes[each.cpu.use.cpu]) <= row.load / 2}
     victims = [
@@ -91,6 +98,13 @@ def _trouble(facts: Facts, row: Row, rows: Sequence[Row], causes: Mapping[int, C
         and _wanted(each) >= _WANTS_SOME
     ]
     return Trouble(row, cause, tuple(sorted(victims, key=_wanted, reverse=True)) if calm else ())
+
+
+def _is_certain(facts: Facts, row: Row) -> bool:
+    """Whether the load is measured, or sampled often enough: a window of 20 ms has two ticks."""
+    if facts.accounts_irqs is not False or row.cpu.is_measured:
+        return True
+    return row.load * facts.window_s * _TICKS_A_S >= _LEAST_TICKS
 
 
 def _wanted(thread: Pinned) -> float:
@@ -152,6 +166,8 @@ def _overloaded(facts: Facts, trouble: Trouble, fix: str | None) -> Iterator[Fin
     enough = _SATURATED_WITH_DROPS if _drops_too_many(row.cpu) else _SATURATED
     if row.load < enough or row.cpu.use.idle > _NO_IDLE or cause is None or cause.origin == OWN:
         return
+    if not _is_certain(facts, row):
+        return
     rest = [cpu.use.idle for cpu in facts.cpus if cpu.use.cpu != row.cpu.use.cpu]
     others = (
         f"; the other {agreeing(len(rest), 'CPU is', f'{len(rest)} CPUs are')} {percent(sum(rest) / len(rest))} idle"
@@ -191,10 +207,19 @@ def _dropping(facts: Facts, trouble: Trouble, fix: str | None) -> Iterator[Findi
         fix = shell.command("sysctl", "-w", f"net.core.netdev_max_backlog={2 * facts.max_backlog}")
     yield Finding(
         "irq-backlog-drops", "warning" if _drops_too_many(cpu) else "note", HOST,
-        f"CPU {cpu.use.cpu} drops {whole(cpu.drops)} packets/s: its backlog{backlog} is full",
+        f"CPU {cpu.use.cpu} drops {_dropped(cpu.drops, facts.window_s)}: its backlog{backlog} is full",
         f"softnet_stat: {whole(cpu.drops)} dropped/s, {whole(cpu.processed)} processed/s", fix=fix,
         next=shell.command("opskit", "irqs", "-w"), window_s=round(facts.window_s, 3),
     )  # fmt: skip
+
+
+def _dropped(rate: float, window_s: float) -> str:
+    """`812 packets/s`; `1 packet in 2.0 s` of less than one a second."""
+    return (
+        f"{whole(rate)} packets/s"
+        if rate >= 1
+        else f"{plural(max(round(rate * window_s), 1), 'packet')} in {duration(window_s)}"
+    )
 
 
 def _first(findings: Sequence[Finding]) -> Iterator[Finding]:

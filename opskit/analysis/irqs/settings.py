@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from opskit.collect.irqs.facts import Facts
 
 _DISTURBS, _FAR = 10.0, 1000.0  # interrupts a second
+_PART = 0.1  # of an interrupt: fewer came there before it was moved
 _MOST_NAMED = 3
 
 
@@ -40,11 +41,12 @@ def _on_isolated(facts: Facts) -> Iterator[Finding]:
     names = [f"{label} {whole(rate)}/s" for label, rate in sorted(sources.items(), key=lambda item: -item[1])]
     if steered:
         names.append(f"RPS {whole(sum(steered.values()))}/s")
+    what = "interrupts of devices" if sources else "packets"
     which = "nohz_full" if not facts.isolated.intersection(disturbed) else "isolated"
     yield Finding(
         "irq-on-isolated-cpu", "note", HOST,
         f"{which} {agreeing(len(disturbed), 'CPU')} {number_ranges(disturbed)} "
-        f"{agreeing(len(disturbed), 'gets', 'get')} interrupts of devices: {listed(names, _MOST_NAMED)}",
+        f"{agreeing(len(disturbed), 'gets', 'get')} {what}: {listed(names, _MOST_NAMED)}",
         f"/proc/interrupts over {facts.window_s:.1f} s; isolated: {number_ranges(facts.isolated) or 'none'}, nohz_full: "
         f"{number_ranges(facts.tickless) or 'none'}", next=shell.command("opskit", "irqs", "-v"), window_s=round(facts.window_s, 3),
     )  # fmt: skip
@@ -56,7 +58,7 @@ def _far(facts: Facts) -> Iterator[Finding]:
     far = []
     for each in facts.interrupts:
         home = {interface.name: interface.node for interface in facts.interfaces}.get(each.interface or "", each.node)
-        used = {nodes.get(cpu) for cpu in each.by_cpu}
+        used = {nodes.get(cpu) for cpu, rate in each.by_cpu.items() if rate >= _PART * each.rate}
         if each.interface and home is not None and each.rate >= _FAR and None not in used and home not in used:
             far.append((each, home, used))
     if not far:

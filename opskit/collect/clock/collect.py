@@ -46,6 +46,7 @@ class Collector:
         self._steps = StepWatch(host) if watch else None
         self._last: Facts | None = None
         self._machine_s = 0.0  # when that was read
+        self._machine_steps = 0  # after how many steps: the RTC was compared with the clock
 
     def look(self) -> Facts:
         """Read all. A later look of a watch waits for its turn, or for a step."""
@@ -61,7 +62,12 @@ class Collector:
             steps.is_leap = kernel is not None and (
                 kernel.leap is not None or kernel.state in ("TIME_OOP", "TIME_WAIT")
             )
-            facts = facts._replace(watched_s=steps.watched_s, steps=tuple(steps.steps), rate=steps.rate())
+            facts = facts._replace(
+                watched_s=steps.watched_s,
+                steps=tuple(steps.steps),
+                older_steps=steps.total - len(steps.steps),
+                rate=steps.rate(),
+            )
         if self._server is not None:
             facts = facts._replace(server=self._server.look())
         if pid is not None:
@@ -78,11 +84,11 @@ class Collector:
         steps.watch(self._begun_s + slot * interval_s)
 
     def _machine(self, at_s: float) -> Facts:
-        """What rarely changes is read again after some seconds."""
-        last, host = self._last, self._host
-        if last is not None and at_s - self._machine_s < _MACHINE_S:
+        """What rarely changes is read again after some seconds, and when the clock was set."""
+        last, host, steps = self._last, self._host, self._steps.total if self._steps else 0
+        if last is not None and at_s - self._machine_s < _MACHINE_S and steps == self._machine_steps:
             return last._replace(at_s=at_s)
-        self._machine_s = at_s
+        self._machine_s, self._machine_steps = at_s, steps
         return read_machine(host, at_s)
 
 

@@ -99,8 +99,8 @@ class View(NamedTuple):
 class Facts(NamedTuple):
     """A look. `sees_all`: no process of the machine is hidden; `container`: what shows that opskit runs in one.
 
-    `is_virtual`: a hypervisor runs this machine. `steps`: of the whole watch, the oldest first. `faked_by`: a library that
-    lies to opskit itself.
+    `is_virtual`: a hypervisor runs this machine. `steps`: of the watch, the oldest first, without the `older_steps` that are no longer kept.
+    `faked_by`: a library that lies to opskit itself.
     """
 
     at_s: float
@@ -115,7 +115,13 @@ class Facts(NamedTuple):
     rtc: Rtc | None = None
     watched_s: float | None = None
     steps: Sequence[Step] = ()
+    older_steps: int = 0
     rate: Rate | None = None
     server: Server | None = None
     view: View | None = None
     faked_by: str | None = None
+
+    @property
+    def steps_total(self) -> int:
+        """Of the whole watch."""
+        return self.older_steps + len(self.steps)

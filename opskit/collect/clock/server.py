@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from opskit.collect.clock.facts import Server
 from opskit.errors import UsageError
+from opskit.proc.kernel.clock_reads import read_pair
 from opskit.proc.kernel.sntp import NoAnswer, ask_server
 from opskit.proc.sntp import PORT
 from opskit.quantities import integer
@@ -42,15 +43,20 @@ class ServerReader:
         self._host, self._server = host, server
         self._last: Server | None = None
         self._asked_s = 0.0
+        self._asked_ns = 0  # how far the clock was ahead of CLOCK_BOOTTIME then
 
     def look(self) -> Server:
-        """The last answer, which may be some seconds old."""
-        now_s = self._host.monotonic()
-        if self._last is None or (now_s - self._asked_s >= _AT_LEAST_S and not _is_refusal(self._last)):
-            self._asked_s = now_s
+        """The last answer, which may be some seconds old. What the clock was set by since then is taken off its offset."""
+        now_s, now_ns = self._host.monotonic(), read_pair().real_ns
+        last = self._last
+        if last is None or (now_s - self._asked_s >= _AT_LEAST_S and not _is_refusal(last)):
+            self._asked_s, self._asked_ns = now_s, now_ns
             self._last = self._ask()
-            now_s = self._asked_s
-        return self._last._replace(ago_s=now_s - self._asked_s)
+            return self._last
+        exchange = last.exchange
+        if exchange is not None:
+            exchange = exchange._replace(offset_s=exchange.offset_s - (now_ns - self._asked_ns) / 1e9)
+        return last._replace(exchange=exchange, ago_s=now_s - self._asked_s)
 
     def _ask(self) -> Server:
         name, port = self._server

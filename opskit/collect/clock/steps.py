@@ -26,12 +26,15 @@ class StepWatch:
         self._first = self._base = read_pair()
         self._pairs: deque[ClockPair] = deque([self._first])
         self.steps: deque[Step] = deque(maxlen=_MOST_STEPS)
+        self.total = 0  # with those that are no longer kept
         self.is_leap = False  # a leap second is due: the kernel inserts it by a step of a second
 
     def watch(self, until_s: float) -> None:
-        """Look until this time of the monotonic clock, or until the clock is set."""
-        while not self.look() and (left_s := until_s - self._host.monotonic()) > 0:
+        """Look until this time of the monotonic clock, or until the clock is set: at most ten times a second."""
+        while (left_s := until_s - self._host.monotonic()) > 0:
             self._host.sleep(min(left_s, EACH_S))
+            if self.look():
+                return
 
     def look(self) -> bool:
         """Whether the clock was set since the last look. Small steps add up until they are seen."""
@@ -43,6 +46,7 @@ class StepWatch:
         self._base = now
         stamp = self._host.now().strftime("%Y-%m-%dT%H:%M:%S.%fZ")
         at_s = now.at_s - self._first.at_s
+        self.total += 1
         self.steps.append(Step(at_s, by_ns / 1e9, stamp, self.is_leap and abs(abs(by_ns) / 1e9 - 1) < 0.01))
         return True
 

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from opskit.proc.process import Process
     from opskit.proc.zones import Zone
 
-_ZONE_OPTION = "-Duser.timezone="
 _LONGEST = 200
 
 
@@ -47,7 +46,7 @@ def read_view(host: Host, who: Process) -> View:
     java = jvm_options(words, parse_words(environ or "")) if is_java else []
     return View(
         who,
-        None if environ is None else _zone(host, pid, variables, java),
+        None if environ is None else _zone(host, pid, variables, java if is_java else None),
         None if maps is None else library_in(maps),
         next((variables[name] for name in VARIABLES if name in variables), None),
         fs.maybe(parse_timens_offsets, pid, "timens_offsets") if _has_own_time(fs, pid) else None,
@@ -66,12 +65,14 @@ def _variables(environ: str) -> dict[str, str]:
     return found
 
 
-def _zone(host: Host, pid: int, variables: dict[str, str], java: list[str]) -> Zone:
-    now = host.now()
-    asked = [word[len(_ZONE_OPTION) :] for word in java if word.startswith(_ZONE_OPTION)]
-    if asked and asked[-1]:
-        return zone_of(host.fs, pid, asked[-1], now)._replace(source=_ZONE_OPTION[:-1])
-    return zone_of(host.fs, pid, variables.get("TZ"), now, variables.get("TZDIR"))
+def _zone(host: Host, pid: int, variables: dict[str, str], java: list[str] | None) -> Zone:
+    """That of a JVM with these options, or (None) of the C library."""
+    given, now, directory = variables.get("TZ"), host.now(), variables.get("TZDIR")
+    if java is None:
+        return zone_of(host.fs, pid, given, now, directory)
+    from opskit.jvm.time_zone import java_zone_of
+
+    return java_zone_of(host.fs, pid, java, given, now, directory)
 
 
 def _has_own_time(fs: ProcFS, pid: int) -> bool:

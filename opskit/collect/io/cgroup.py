@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from opskit.collect.io.devices import read_stored_pages
 from opskit.collect.io.facts import CgroupIo, IoLimit
 from opskit.collect.io.positions import device_name
 from opskit.proc.cgroup.io import device_limits
@@ -36,6 +37,7 @@ class Moment(NamedTuple):
     memory_pressure: Mapping[str, int]
     host_pressure: Mapping[str, int]
     limits: tuple[DeviceLimit, ...]
+    stored_pages: int | None
 
 
 class HostShares(NamedTuple):
@@ -58,6 +60,7 @@ def read_moment(host: Host, pid: int) -> Moment:
         at_s, level.path if level else own.path if own else "/", _refaults(fs, level), group,
         _pressure(fs, own, "io.pressure"), _pressure(fs, own, "memory.pressure"),
         fs.maybe(parse_pressures, "pressure", "io", default={}), device_limits(fs, block),
+        read_stored_pages(fs),
     )  # fmt: skip
 
 

@@ -169,12 +169,16 @@ class Device(NamedTuple):
 
 
 class StalledThread(NamedTuple):
-    """A thread in state D. `where`: the kernel's function where it waits (wchan; None: unreadable). `for_s`: how long it is known to be in this one sleep; 0: it ran meanwhile."""
+    """A thread in state D, or one that waits for a FUSE server. `where`: the kernel's function where it waits (wchan; None: unreadable).
+
+    `for_s`: how long it is known to be in this one sleep; 0: it ran meanwhile. `call`: the system call; None: unknown.
+    """
 
     tid: int
     name: str
     where: str | None
     for_s: float = 0.0
+    call: str | None = None
 
 
 class ProcessIo(NamedTuple):
@@ -210,6 +214,7 @@ class Facts(NamedTuple):
     dirty_bytes: int | None = None
     available_bytes: int | None = None  # of the machine's memory
     writeback_bytes: int | None = None
+    stored_pages: int | None = None  # dirty pages that the machine has stored in the window
     steps: tuple[Step, ...] = ()  # a file is a thread's where the steps of both are equal
     looks: int = 0  # at the threads that did the most
     thread_total: int = 0  # of the process

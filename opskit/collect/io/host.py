@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from opskit.collect.io.devices import devices, read_disks
+from opskit.collect.io.devices import added, devices, read_disks, read_stored_pages
 from opskit.collect.io.facts import Facts, ProcessIo, Rates
 from opskit.collect.io.processes import Scan, done, read_stats, scan
 from opskit.collect.io.stalls import Stalls
@@ -12,6 +12,7 @@ from opskit.collect.schedule import window_end_s
 from opskit.proc.files.meminfo import parse_meminfo
 from opskit.proc.files.pressure import parse_pressures
 from opskit.proc.fs import optional
+from opskit.proc.process import Process
 from opskit.proc.visibility import coverage_lines
 from opskit.quantities import integer, plural
 from opskit.records import NamedTuple
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from opskit.collect.io.processes import Done
     from opskit.host import Host
     from opskit.proc.files.diskstats import DiskStat
-    from opskit.proc.process import Process
+    from opskit.proc.files.stat import ProcStat
 
 _MOST_LOOKS, _LOOKS_SHARE = 8, 0.02  # looks at all threads between the ends of a window, and their share of a CPU
 _LOOK_AGAIN_S = 0.1  # threads in state D
@@ -35,6 +36,7 @@ class _Reading(NamedTuple):
     scan: Scan
     disks: Mapping[str, DiskStat]
     pressure: Mapping[str, int]
+    stored_pages: int | None
 
 
 class HostReader:
@@ -104,6 +106,7 @@ class HostReader:
             missing=tuple(self._missing(after.scan, uncounted)),
             dirty_bytes=memory.get("Dirty"),
             writeback_bytes=memory.get("Writeback"),
+            stored_pages=added(before.stored_pages, after.stored_pages),
         )
 
     def _read(self) -> _Reading:
@@ -117,6 +120,7 @@ class HostReader:
             scan(host, stats),
             read_disks(fs),
             fs.maybe(parse_pressures, "pressure", "io", default={}),
+            read_stored_pages(fs),
         )
         self._reading_s = host.monotonic() - begun_s
         return reading
@@ -131,16 +135,16 @@ class HostReader:
             if pid == self._self or not (moved or share or pid in stalled):
                 continue
             stat = after.processes[pid].stat
-            process = self._process(known, pid, stat.start_ticks)
+            process = self._process(known, stat)
             if self._ask.uids and process.uid not in self._ask.uids:
                 continue
             yield ProcessIo(process, each.own, stalled.get(pid, ()), share, each.children, stat.is_kernel_thread)
 
-    def _process(self, known: Mapping[tuple[int, int], Process], pid: int, start_ticks: int) -> Process:
-        key = pid, start_ticks
-        found = known.get(key) or self._host.process(pid)
-        if found.start_ticks != start_ticks:  # it has ended
-            return found._replace(start_ticks=start_ticks)
+    def _process(self, known: Mapping[tuple[int, int], Process], stat: ProcStat) -> Process:
+        key = stat.pid, stat.start_ticks
+        found = known.get(key) or self._host.process(stat.pid)
+        if found.start_ticks != stat.start_ticks:  # it has ended, and its PID may be another process's
+            return Process(stat.pid, stat.comm, ppid=stat.ppid, start_ticks=stat.start_ticks, state="X")
         self._known[key] = found
         return found
 

@@ -11,8 +11,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from opskit.collect.io.facts import Seen, Stalled
-from opskit.proc.files.mountinfo import parse_mountinfo
-from opskit.proc.files.schedstat import parse_schedstat
+from opskit.collect.io.sleeps import is_fuse_wait, sees_fuse, switches, waits_for_fuse
 from opskit.proc.files.stat import parse_block_ticks, parse_stat
 from opskit.proc.files.syscall import parse_syscall
 from opskit.proc.fs import DENIED, GONE, optional
@@ -20,6 +19,7 @@ from opskit.proc.fs import DENIED, GONE, optional
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from opskit.collect.io.sleeps import Switches
     from opskit.host import Host
     from opskit.proc.files.stat import ProcStat
 
@@ -32,7 +32,6 @@ _ON_FD = _LENGTH | {
     "splice", "vmsplice", "fsync", "fdatasync", "syncfs", "sync_file_range", "fallocate", "ftruncate", "copy_file_range",
     "getdents64", "close", "flock", "fcntl", "fstat", "connect", "accept", "accept4",
 }  # fmt: skip
-_FUSE_WAIT = "request_wait_answer"  # the one wait for a server that signals may end: its state is S
 _MOST_BYTES = 4096  # of a `stat` file
 _LONGEST_NAME = 80  # of a function of the kernel
 _LONGEST = 1 << 31  # bytes of one read(2) or write(2)
@@ -51,7 +50,7 @@ class Track:
         self.first: str | None = None
         self.last: str | None = None
         self.begun_s = self.ended_s = 0.0
-        self.asleep_since: tuple[int, float] | None = None  # how often it had been on a CPU by then, and when that was
+        self.asleep_since: tuple[Switches, float] | None = None  # its context switches by then, and when that was
 
     def calls(self) -> tuple[Seen, ...]:
         """The calls, the most frequent first."""
@@ -74,7 +73,8 @@ class Track:
         user, system = last.user_ticks - first.user_ticks, last.system_ticks - first.system_ticks
         waited = None if None in waits else (waits[1] or 0) - (waits[0] or 0)
         shares = [
-            None if ticks is None else max(0, ticks) / clock_ticks / elapsed_s for ticks in (user, system, waited)
+            None if ticks is None else min(1.0, max(0, ticks) / clock_ticks / elapsed_s)
+            for ticks in (user, system, waited)
         ]
         return shares[0], shares[1], shares[2], max(0, last.major_faults - first.major_faults) / elapsed_s
 
@@ -87,14 +87,13 @@ class Looks:
         self.tracks: dict[int, Track] = {}
         self.denied = False
         self._has_fuse = False
-        self._asleep: dict[int, tuple[int, float]] = {}  # since before this window
+        self._asleep: dict[int, tuple[Switches, float]] = {}  # since before this window
 
     def begin(self) -> None:
         """Forget all that was seen, but for the sleeps that go on."""
         self._asleep = {tid: track.asleep_since for tid, track in self.tracks.items() if track.asleep_since is not None}
         self.tracks = {}
-        mounts = self._host.fs.maybe(parse_mountinfo, self._pid, "mountinfo", default=[])
-        self._has_fuse = any(mount.fs_type.startswith("fuse") for mount in mounts)
+        self._has_fuse = sees_fuse(self._host.fs, self._pid)
 
     def look(self, tids: Iterable[int]) -> None:
         """Look at each thread once. Those that have ended are passed over."""
@@ -104,23 +103,19 @@ class Looks:
                 self._add(tid, text)
 
     def asleep_s(self, tid: int) -> float | None:
-        """For how long a thread has been seen in one and the same sleep; 0: it ran meanwhile; None: this kernel does not count that."""
+        """For how long a thread has been seen in one and the same sleep; 0: it ran meanwhile; None: it never was in one, or unknown."""
         track = self.tracks.get(tid)
         if track is None or track.asleep_since is None:
             return None
-        slices, since_s = track.asleep_since
-        slept = track.in_d == track.looks and self._slices(tid) == slices
+        switched, since_s = track.asleep_since
+        slept = track.in_d == track.looks and switches(self._host.fs, self._pid, tid) == switched
         return self._host.monotonic() - since_s if slept else 0.0
 
-    def _sleep_begun(self, tid: int) -> tuple[int, float] | None:
-        slices, known = self._slices(tid), self._asleep.get(tid)
-        if slices is None:
+    def _sleep_begun(self, tid: int) -> tuple[Switches, float] | None:
+        switched, known = switches(self._host.fs, self._pid, tid), self._asleep.get(tid)
+        if switched is None:
             return None
-        return known if known is not None and known[0] == slices else (slices, self._host.monotonic())
-
-    def _slices(self, tid: int) -> int | None:
-        found = self._host.fs.maybe(parse_schedstat, self._pid, "task", tid, "schedstat")
-        return None if found is None else found.slices
+        return known if known is not None and known[0] == switched else (switched, self._host.monotonic())
 
     def stalled(self, tids: Iterable[int]) -> list[int]:
         """Those of these threads that are in state D now, or wait for a FUSE server."""
@@ -128,12 +123,9 @@ class Looks:
         found = []
         for tid in tids:
             text = optional(fs.read_at, f"{base}/{tid}/stat", 0, _MOST_BYTES, default=b"")
-            if text[text.rfind(b")") + 2 :][:1] == b"D" or (self._has_fuse and self._waits_for_fuse(tid)):
+            if text[text.rfind(b")") + 2 :][:1] == b"D" or (self._has_fuse and waits_for_fuse(fs, self._pid, tid)):
                 found.append(tid)
         return found
-
-    def _waits_for_fuse(self, tid: int) -> bool:
-        return (self._host.fs.maybe(str, self._pid, "task", tid, "wchan") or "").startswith(_FUSE_WAIT)
 
     def _add(self, tid: int, stat: str) -> None:
         track = self.tracks.setdefault(tid, Track())
@@ -152,7 +144,7 @@ class Looks:
             self._add_call(track, tid, state)
         if state == _UNINTERRUPTIBLE or self._has_fuse:
             where = self._host.fs.maybe(str.strip, self._pid, "task", tid, "wchan")
-            if state == _UNINTERRUPTIBLE or (where or "").startswith(_FUSE_WAIT):
+            if state == _UNINTERRUPTIBLE or is_fuse_wait(where):
                 self._add_stall(track, tid, where)
 
     def _add_stall(self, track: Track, tid: int, where: str | None) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from opskit.collect.given_pids import GivenPids
 from opskit.collect.io.cgroup import cgroup_io, host_shares, read_moment
 from opskit.collect.io.counters import changes, ended_rates, rates_of, read_counters, total_rates
+from opskit.collect.io.devices import added
 from opskit.collect.io.facts import Facts, Thread
 from opskit.collect.io.looks import Looks
 from opskit.collect.io.positions import Positions
@@ -55,7 +56,10 @@ class ProcessReader:
         """Read one window. Raises NoSuchProcess, NotPermitted where its counters may not be read, NotSupported."""
         self._given.living()
         try:
-            return self._look()
+            facts = self._look()
+            if facts.process is not None and facts.process.has_ended:
+                self._given.living()
+            return facts
         except GONE as error:
             self._given.living()
             raise NotSupported(
@@ -83,7 +87,12 @@ class ProcessReader:
         self._positions.begin()
         self._sampler.choose(moved)
         self._windows.look_done(sampled_s)
-        return facts._replace(cgroup=cgroup_io(host.fs, before, after), host_some=shares.some, host_full=shares.full)
+        return facts._replace(
+            cgroup=cgroup_io(host.fs, before, after),
+            host_some=shares.some,
+            host_full=shares.full,
+            stored_pages=added(before.stored_pages, after.stored_pages),
+        )
 
     def _facts(self, first: Reading, last: Reading, moved: Mapping[int, Change], steps: tuple[Step, ...]) -> Facts:
         window_s = last.at_s - first.at_s

@@ -1,23 +1,25 @@
-"""The threads of the machine in state D (uninterruptible sleep), in several looks of a window."""
+"""The threads of the machine in state D (uninterruptible sleep), or waiting for a FUSE server, in several looks of a window."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from opskit.collect.io.facts import StalledThread
-from opskit.proc.files.status import parse_status
+from opskit.collect.io.sleeps import may_wait_for_fuse, switches, waits_for_fuse
+from opskit.proc.files.syscall import parse_syscall
 from opskit.proc.fs import DENIED, GONE, optional
 from opskit.proc.thread_names import thread_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
+    from opskit.collect.io.sleeps import Switches
     from opskit.host import Host
     from opskit.proc.files.stat import ProcStat
     from opskit.proc.fs import ProcFS
 
 _MOST = 256  # threads whose sleep is followed: a hung server can stop thousands
-_SWITCHES = ("voluntary_ctxt_switches", "nonvoluntary_ctxt_switches")
+_LONGEST_NAME = 80  # of a function of the kernel
 
 Place = tuple[int, int]  # PID, TID
 
@@ -27,10 +29,9 @@ class Stalls:
 
     def __init__(self, host: Host) -> None:
         self._host = host
-        self._since: dict[
-            Place, tuple[tuple[str, ...], float]
-        ] = {}  # its context switches, and when they were first read
+        self._since: dict[Place, tuple[Switches, float]] = {}  # its context switches, and when they were first read
         self._now: tuple[Place, ...] = ()
+        self._has_fuse = False
         self._looks = 0
         self._seen: dict[int, int] = {}  # PID: looks with a thread in state D
 
@@ -40,12 +41,13 @@ class Stalls:
 
     def look(self, stats: Mapping[int, ProcStat]) -> None:
         """Look at the threads of all processes."""
-        self._note(_stalled(self._host.fs, stats))
+        self._has_fuse = may_wait_for_fuse(self._host.fs)
+        self._note(self._stalled(stats))
 
     def look_again(self) -> None:
         """Look only at the threads that were in state D in the last look, and leave out those that are not any more."""
         fs = self._host.fs
-        self._note(place for place in self._now if _state(fs, *place) == b"D")
+        self._note(place for place in self._now if self._is_stalled(*place, _state(fs, *place)))
 
     def _note(self, places: Iterable[Place]) -> None:
         now_s = self._host.monotonic()
@@ -55,10 +57,10 @@ class Stalls:
             self._seen[pid] = self._seen.get(pid, 0) + 1
         known, self._since = self._since, {}
         for place in self._now[:_MOST]:
-            switches = _switches(self._host.fs, *place)
-            if switches is not None:
+            switched = switches(self._host.fs, *place)
+            if switched is not None:
                 last = known.get(place)
-                self._since[place] = last if last is not None and last[0] == switches else (switches, now_s)
+                self._since[place] = last if last is not None and last[0] == switched else (switched, now_s)
 
     def share(self, pid: int) -> float:
         """Of the looks of the window, those that found a thread of this process in state D."""
@@ -69,13 +71,14 @@ class Stalls:
         fs, now_s = self._host.fs, self._host.monotonic()
         found: dict[int, list[StalledThread]] = {}
         for pid, tid in self._now[:_MOST]:
-            where = optional(fs.read, pid, "task", tid, "wchan", default=b"").decode("ascii", "replace").strip()
+            where = fs.maybe(str.strip, pid, "task", tid, "wchan", default="")[:_LONGEST_NAME]
+            call = fs.maybe(parse_syscall, pid, "task", tid, "syscall")
             since = self._since.get((pid, tid))
             name = thread_name(fs, pid, tid)
             if name is not None:
                 slept_s = 0.0 if since is None else now_s - since[1]
                 known = where if where not in ("", "0") else None
-                found.setdefault(pid, []).append(StalledThread(tid, name, known, slept_s))
+                found.setdefault(pid, []).append(StalledThread(tid, name, known, slept_s, call and call.name))
         return {pid: tuple(sorted(each, key=lambda thread: -thread.for_s)) for pid, each in found.items()}
 
     @property
@@ -83,32 +86,27 @@ class Stalls:
         """Threads in state D beyond those that are followed."""
         return max(0, len(self._now) - _MOST)
 
+    def _stalled(self, stats: Mapping[int, ProcStat]) -> Iterator[Place]:
+        fs = self._host.fs
+        for pid, stat in stats.items():
+            if stat.threads <= 1:
+                if self._is_stalled(pid, pid, stat.state):
+                    yield pid, pid
+                continue
+            try:
+                tids = fs.tids(pid)
+            except (*GONE, DENIED):
+                continue
+            yield from ((pid, tid) for tid in tids if self._is_stalled(pid, tid, _state(fs, pid, tid)))
 
-def _stalled(fs: ProcFS, stats: Mapping[int, ProcStat]) -> Iterator[Place]:
-    for pid, stat in stats.items():
-        if stat.threads <= 1:
-            if stat.state == "D":
-                yield pid, pid
-            continue
-        try:
-            tids = fs.tids(pid)
-        except (*GONE, DENIED):
-            continue
-        yield from ((pid, tid) for tid in tids if _state(fs, pid, tid) == b"D")
+    def _is_stalled(self, pid: int, tid: int, state: str | None) -> bool:
+        return state == "D" or (state == "S" and self._has_fuse and waits_for_fuse(self._host.fs, pid, tid))
 
 
-def _state(fs: ProcFS, pid: int, tid: int) -> bytes | None:
+def _state(fs: ProcFS, pid: int, tid: int) -> str | None:
     """The letter behind the name, which may hold parentheses; None: the thread has ended."""
     text = optional(fs.read, pid, "task", tid, "stat")
     if text is None:
         return None
     at = text.rfind(b")")
-    return text[at + 2 : at + 3]
-
-
-def _switches(fs: ProcFS, pid: int, tid: int) -> tuple[str, ...] | None:
-    status = fs.maybe(parse_status, pid, "task", tid, "status")
-    if status is None:
-        return None
-    counts = tuple(status.fields.get(key, "") for key in _SWITCHES)
-    return counts if all(counts) else None
+    return chr(text[at + 2]) if len(text) > at + 2 else None

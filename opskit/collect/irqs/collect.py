@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from opskit.proc.files.net_dev import NetDev
     from opskit.proc.files.softnet_stat import SoftnetCpu
 
-_NET = "thread-self/net"  # `net` alone is that of the main thread
+_NET = ("thread-self/net", "self/net")  # since Linux 3.17, and before it; `net` alone is that of the main thread
 _RESERVED, _REST = (
     0.02,
     1.25,
@@ -65,6 +65,7 @@ class Collector:
         host.prove_moving("opskit irqs")
         self._host, self._window_s, self._watches = host, window_s, watch
         self._release = kernel_release(host.fs)
+        self._net = next((place for place in _NET if host.fs.maybe(str, place, "dev") is not None), _NET[0])
         self._begun_s = host.monotonic()
         self._after_s = _RESERVED * window_s
         self._kept: tuple[_Reading, ThreadScan] | None = None
@@ -101,8 +102,8 @@ class Collector:
             fs.maybe(parse_cpu_times, "stat", default={}),
             fs.maybe(parse_interrupts, "interrupts"),
             fs.maybe(parse_softirqs, "softirqs", default={}),
-            fs.maybe(lambda text: parse_softnet_stat(text, topology.online), _NET, "softnet_stat", default={}),
-            fs.maybe(parse_net_dev, _NET, "dev", default={}),
+            fs.maybe(lambda text: parse_softnet_stat(text, topology.online), self._net, "softnet_stat", default={}),
+            fs.maybe(parse_net_dev, self._net, "dev", default={}),
         )
 
     def _losses(self, first: _Reading, end_s: float) -> Mapping[int, float]:
@@ -181,6 +182,7 @@ def _usual(topology: Topology) -> frozenset[int]:
 def _unread(reading: _Reading) -> list[str]:
     """What the machine does not show."""
     pairs = (
+        (reading.times, "/proc/stat", "what takes the time of the CPUs is unknown"),
         (reading.interrupts, "/proc/interrupts", "interrupts are unknown"),
         (reading.softirqs, "/proc/softirqs", "the kinds of softirqs are unknown"),
         (reading.softnet, "/proc/net/softnet_stat", "packets and drops of each CPU are unknown"),

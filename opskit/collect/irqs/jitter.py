@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from opskit.collect.irqs.real_time import RealTimeScan
 from opskit.errors import NotSupported, UsageError
 from opskit.interrupts import Guard, Interruptible
 from opskit.proc.cpu_topology import read_cpuset, read_topology
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
     from datetime import datetime
 
+    from opskit.collect.irqs.real_time import RealTime
     from opskit.host import Host
     from opskit.proc.kernel.children import Child, Send
 
@@ -25,6 +27,7 @@ DEFAULT_WINDOW_S = 10.0
 _MOST_CPUS = 1 << 13
 _LATE_S = 10.0  # a child on a CPU that is overloaded ends later than it should
 _STOP_S = 2.0
+HOGS = 0.9  # of a CPU, by a real-time thread: what else is there cannot run
 
 
 class Request(NamedTuple):
@@ -36,7 +39,7 @@ class Request(NamedTuple):
 
 
 class Stall(NamedTuple):
-    """A time without this CPU: how long, and when it ended, in seconds since the begin."""
+    """A time without this CPU: how long, and when it ended, in seconds since the measurement began."""
 
     lasted_s: float
     at_s: float
@@ -58,7 +61,10 @@ class Meter(NamedTuple):
 
 
 class Facts(NamedTuple):
-    """One measurement. `began`: by the clock of the machine. `failed`: CPUs that could not be measured, and why. `interrupted`: ended early."""
+    """One measurement. `began`: by the clock of the machine. `failed`: CPUs that could not be measured, and why. `interrupted`: ended early.
+
+    `real_time`: threads that the scheduler prefers to the meters, the busiest first.
+    """
 
     ask: Request
     began: datetime
@@ -66,6 +72,7 @@ class Facts(NamedTuple):
     failed: tuple[tuple[int, str], ...] = ()
     interrupted: bool = False
     isolated: frozenset[int] = frozenset()
+    real_time: tuple[RealTime, ...] = ()
 
 
 def parse_cpus(text: str) -> frozenset[int]:
@@ -89,12 +96,14 @@ def collect(host: Host, ask: Request, expect: Callable[[str], None] | None = Non
     if expect:
         how = "spin on" if ask.spin else "measure"
         expect(f"{how} CPU {number_ranges(cpus)} for {ask.window_s:g} s; Ctrl-C shows what there is so far")
-    began = host.now()
+    threads = RealTimeScan(host)
+    began, begun_s = host.now(), host.monotonic()
     said, failed, interrupted = _measure(sorted(cpus), ask)
-    if not said and not interrupted:
+    real_time = threads.end(max(host.monotonic() - begun_s, 1e-6))
+    if not (said or interrupted or any(each.running >= HOGS for each in real_time)):
         raise NotSupported(f"--jitter: no CPU could be measured: {failed[0][1]}")
-    meters = tuple(_meter(cpu, answer, ask) for cpu, answer in sorted(said.items()))
-    return Facts(ask, began, meters, tuple(failed), interrupted, topology.isolated)
+    meters = tuple(_meter(cpu, answer, ask, begun_s) for cpu, answer in sorted(said.items()))
+    return Facts(ask, began, meters, tuple(failed), interrupted, topology.isolated, real_time)
 
 
 def _measure(cpus: Collection[int], ask: Request) -> tuple[dict[int, dict[str, Any]], list[tuple[int, str]], bool]:
@@ -147,10 +156,10 @@ def _on_cpu(cpu: int, ask: Request, send: Send) -> None:
     hiccups.measure(ask.window_s, ask.spin, send)
 
 
-def _meter(cpu: int, said: Mapping[str, Any], ask: Request) -> Meter:
-    begun_ns = said["begun_ns"]
-    stalls = tuple(Stall(late / 1e9, (at - begun_ns) / 1e9) for late, at in said["stalls"])
+def _meter(cpu: int, said: Mapping[str, Any], ask: Request, begun_s: float) -> Meter:
+    """`begun_s`: of the measurement. The children begin one after the other."""
+    stalls = tuple(Stall(late / 1e9, at / 1e9 - begun_s) for late, at in said["stalls"])
     return Meter(
-        cpu, (said["ended_ns"] - begun_ns) / 1e9, said["cpu_s"], dict(said["counted"]), stalls,
+        cpu, (said["ended_ns"] - said["begun_ns"]) / 1e9, said["cpu_s"], dict(said["counted"]), stalls,
         said["above"], said["stalled_ns"] / 1e9 if ask.spin else None,
     )  # fmt: skip

@@ -13,6 +13,7 @@ from opskit.proc.files.status import parse_status
 from opskit.proc.fs import optional
 from opskit.proc.irqbalance import NAME
 from opskit.proc.kernel.affinity import allowed_cpus, takes_what_is_left
+from opskit.proc.process import real_uid
 from opskit.proc.thread_names import thread_name
 from opskit.records import NamedTuple
 
@@ -36,7 +37,7 @@ class _Thread(NamedTuple):
 
 
 class ThreadScan:
-    """What one pass has found. `balancers`: PIDs of processes with irqbalance's name."""
+    """What one pass has found. `balancers`: PIDs of processes of root with irqbalance's name."""
 
     def __init__(self, host: Host, usual: frozenset[int]) -> None:
         """Read the affinity of all threads. `usual`: the CPUs of a thread that nobody has pinned."""
@@ -53,7 +54,8 @@ class ThreadScan:
     def _pinned_of(self, pid: int, usual: frozenset[int]) -> Iterator[_Thread]:
         """The threads of a process that may not use all of the usual CPUs; none of kernel threads."""
         fs = self._host.fs
-        if optional(fs.read, pid, "comm", default=b"") == _COMM:
+        name = optional(fs.read, pid, "comm", default=b"")
+        if name == _COMM and fs.maybe(real_uid, pid, "status") == 0:  # anybody may use the name
             self.balancers.append(pid)
         is_users: bool | None = None
         for tid in optional(fs.tids, pid, default=[]):

@@ -28,7 +28,7 @@ _NUMBERS: dict[str, tuple[int, int | None]] = {
     "copy_file_range": (326, 285), "getdents64": (217, 61), "io_getevents": (208, 4), "io_pgetevents": (333, 292),
     "io_uring_enter": (426, 426), "close": (3, 57), "flock": (73, 32), "fcntl": (72, 25), "unlink": (87, None),
     "unlinkat": (263, 35), "rename": (82, None), "renameat": (264, 38), "renameat2": (316, 276), "stat": (4, None),
-    "lstat": (6, None), "fstat": (5, 80), "newfstatat": (262, 79), "statx": (332, 291), "statfs": (137, 43),
+    "lstat": (6, None), "fstat": (5, 80), "newfstatat": (262, 79), "statx": (332, 291), "statfs": (137, 43), "fstatfs": (138, 44),
     "access": (21, None), "faccessat": (269, 48), "faccessat2": (439, 439), "readlink": (89, None), "readlinkat": (267, 78),
 }  # fmt: skip
 _X86_64: dict[int | None, str] = {number: name for name, (number, _) in _NUMBERS.items()}

@@ -17,7 +17,7 @@ _STATUS = {
     NANOSECONDS: "NANO", 0x4000: "MODE", 0x8000: "CLK",
 }  # fmt: skip
 STATES = ("TIME_OK", "TIME_INS", "TIME_DEL", "TIME_OOP", "TIME_WAIT", "TIME_ERROR")
-LARGEST_PPM = 500.0  # MAXFREQ: the most that `freq` corrects
+_LARGEST_ERROR_S = 16.0  # NTP_PHASE_LIMIT
 _USUAL_TICK_US, _PPM_OF_A_TICK = 10_000, 100.0  # USER_HZ is 100 on every architecture
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -52,6 +52,16 @@ class KernelClock(NamedTuple):
     def is_synchronised(self) -> bool:
         """Whether a program has told the kernel that its clock is right."""
         return not self.status & UNSYNCHRONISED and self.state != "TIME_ERROR"
+
+    @property
+    def is_at_limit(self) -> bool:
+        """Whether the largest error is the largest that the kernel tells."""
+        return self.most_error_s >= _LARGEST_ERROR_S
+
+    @property
+    def is_cleared(self) -> bool:
+        """Whether nobody has told the kernel an error since boot, or since the clock was set (ntp_clear)."""
+        return self.estimated_error_s >= _LARGEST_ERROR_S
 
     @property
     def flags(self) -> tuple[str, ...]:

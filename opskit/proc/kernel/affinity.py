@@ -5,6 +5,11 @@ from __future__ import annotations
 import os
 
 _LOWEST_NICE = 19
+_REAL_TIME = {
+    os.SCHED_FIFO: "fifo",
+    os.SCHED_RR: "rr",
+    6: "deadline",
+}  # Python has no name for SCHED_DEADLINE before 3.14
 
 
 def allowed_cpus(tid: int) -> frozenset[int]:
@@ -14,4 +19,13 @@ def allowed_cpus(tid: int) -> frozenset[int]:
 
 def takes_what_is_left(tid: int) -> bool:
     """Whether a thread is of the class SCHED_IDLE, or has nice 19. Raises OSError: ESRCH where it has ended."""
-    return os.sched_getscheduler(tid) == os.SCHED_IDLE or os.getpriority(os.PRIO_PROCESS, tid) >= _LOWEST_NICE
+    return _policy(tid) == os.SCHED_IDLE or os.getpriority(os.PRIO_PROCESS, tid) >= _LOWEST_NICE
+
+
+def real_time_policy(tid: int) -> str | None:
+    """`fifo`, `rr` or `deadline`; None for a thread of another class. Raises OSError: ESRCH where it has ended."""
+    return _REAL_TIME.get(_policy(tid))
+
+
+def _policy(tid: int) -> int:
+    return os.sched_getscheduler(tid) & ~os.SCHED_RESET_ON_FORK

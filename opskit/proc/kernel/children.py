@@ -24,6 +24,7 @@ _PR_SET_PDEATHSIG, _PR_SET_NAME = 1, 15
 _IGNORED = (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGTSTP)  # the terminal's, which are for the parent
 _MANY_FDS = 1 << 16  # where /proc does not list them
 _LARGEST_MESSAGE = 1 << 18
+_LONGEST_POLL_MS = (1 << 31) - 1  # 24 days
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -100,7 +101,7 @@ def wait_for(children: Collection[Child], timeout_s: float) -> list[Child]:
     by_fd = {child.fileno(): child for child in children}
     for number in by_fd:
         poller.register(number, select.POLLIN)
-    return [by_fd[number] for number, _ in poller.poll(max(timeout_s, 0) * 1000)]
+    return [by_fd[number] for number, _ in poller.poll(min(max(timeout_s, 0) * 1000, _LONGEST_POLL_MS))]
 
 
 def answer_of(child: Child, timeout_s: float) -> dict[str, Any]:

@@ -57,7 +57,9 @@ def _against(clock: int, base: int) -> tuple[int, int]:
 def read_cost() -> ReadCost:
     """Measure it, with the cost of the calls from Python taken off. It takes 2 ms of CPU."""
     empty = _fastest(gc.isenabled)
-    return ReadCost(max(_fastest(time.time_ns) - empty, 0.0), max(_fastest(os.getppid) - empty, 0.1))
+    return ReadCost(
+        max(round(_fastest(time.time_ns) - empty, 1), 0.0), max(round(_fastest(os.getppid) - empty, 1), 0.1)
+    )
 
 
 def _fastest(call: Callable[[], object]) -> float:

@@ -1,16 +1,19 @@
-"""Ask a time server that the user names by SNTP: four requests at most, each for a second."""
+"""Ask a time server that the user names by SNTP: four requests at most, each for a second; by IPv6 and by IPv4 where it has both."""
 
 from __future__ import annotations
 
 import _socket  # `socket` turns every number into an enum, which costs milliseconds of start-up
 import os
 import time
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from opskit.proc.sntp import PORT, offset_s, parse_reply, request
 from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from opskit.proc.sntp import Reply
 
 _REQUESTS, _TIMEOUT_S = 4, 1.0
@@ -35,10 +38,35 @@ class NoAnswer(Exception):  # noqa: N818
 def ask_server(host: str, port: int = PORT) -> Exchange:
     """Ask up to four times; the exchange with the shortest round trip. Raises NoAnswer.
 
-    The socket is connected, so that the kernel drops what comes from elsewhere. A refusal (kiss-o'-death) is kept, and ends the questions.
+    Where the first address does not answer, the first one of the other family is asked: `localhost` may be ::1 and 127.0.0.1.
     """
+    problem: NoAnswer | None = None
+    for family, place in _places(host, port):
+        try:
+            return _ask_address(family, place, port)
+        except NoAnswer as error:
+            problem = problem or error
+    raise problem or NoAnswer("it has no address")
+
+
+def _places(host: str, port: int) -> list[tuple[int, tuple[object, ...]]]:
+    """The first address of each family, the preferred one first. Raises NoAnswer."""
+    # glibc waits 5 s for each name server, twice, and Ctrl-C cannot end that.
+    os.environ.setdefault("RES_OPTIONS", "timeout:1 attempts:1")
+    try:
+        found = _socket.getaddrinfo(host, port, 0, _socket.SOCK_DGRAM)
+    except (OSError, UnicodeError) as error:
+        raise NoAnswer(f"its name was not resolved: {getattr(error, 'strerror', None) or error}") from None
+    firsts: dict[int, tuple[object, ...]] = {}
+    for family, _, _, _, place in found:
+        firsts.setdefault(family, place)
+    return [*firsts.items()]
+
+
+def _ask_address(family: int, place: tuple[object, ...], port: int) -> Exchange:
+    """The socket is connected, so that the kernel drops what comes from elsewhere. A refusal (kiss-o'-death) is kept, and ends the questions."""
     best: Exchange | None = None
-    with _connected(host, port) as (asked, address):
+    with _connected(family, place) as asked:
         replies = 0
         for number in range(_REQUESTS):
             try:
@@ -54,46 +82,28 @@ def ask_server(host: str, port: int = PORT) -> Exchange:
             replies += 1
             offset, delay, reply = found
             if best is None or delay < best.delay_s:
-                best = Exchange(address, offset, delay, reply, replies)
+                best = Exchange(str(place[0]), offset, delay, reply, replies)
             if reply.stratum == 0:
-                return Exchange(address, offset, delay, reply, replies)
+                return Exchange(str(place[0]), offset, delay, reply, replies)
     if best is None:
         raise NoAnswer(f"no reply within {_TIMEOUT_S:g} s; is UDP port {port} open, and does an NTP server run there?")
     return best._replace(replies=replies)
 
 
-class _connected:  # noqa: N801
-    """A UDP socket to the first address that has a route."""
-
-    def __init__(self, host: str, port: int) -> None:
-        self.host, self.port = host, port
-        self.socket: _socket.socket | None = None
-
-    def __enter__(self) -> tuple[_socket.socket, str]:
+@contextmanager
+def _connected(family: int, place: tuple[object, ...]) -> Iterator[_socket.socket]:
+    """A UDP socket to an address. Raises NoAnswer where there is no route to it."""
+    made = None
+    try:
         try:
-            found = _socket.getaddrinfo(self.host, self.port, 0, _socket.SOCK_DGRAM)
-        except (OSError, UnicodeError) as error:
-            raise NoAnswer(f"its name was not resolved: {getattr(error, 'strerror', None) or error}") from None
-        why = "it has no address"
-        for family, kind, protocol, _, place in found:
-            try:
-                made = _socket.socket(family, kind | _socket.SOCK_CLOEXEC, protocol)
-            except OSError as error:
-                why = str(error.strerror)
-                continue
-            try:
-                made.connect(place)
-            except OSError as error:
-                made.close()
-                why = str(error.strerror)
-                continue
-            self.socket = made
-            return made, str(place[0])
-        raise NoAnswer(f"no connection: {why}")
-
-    def __exit__(self, *_: object) -> None:
-        if self.socket is not None:
-            self.socket.close()
+            made = _socket.socket(family, _socket.SOCK_DGRAM | _socket.SOCK_CLOEXEC)
+            made.connect(place)
+        except OSError as error:
+            raise NoAnswer(f"no connection: {error.strerror}") from None
+        yield made
+    finally:
+        if made is not None:
+            made.close()
 
 
 def _ask_once(asked: _socket.socket) -> tuple[float, float, Reply] | None:

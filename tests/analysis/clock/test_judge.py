@@ -8,7 +8,7 @@ from clockfacts import BAD, BARE, CHRONYD, GOOD, HEALTHY, LOST, TRACKING, server
 from opskit.analysis.clock.judge import judge
 from opskit.collect.clock.facts import Daemon, Rate, Rtc, Source, Step
 from opskit.proc.files.timens_offsets import TimeOffsets
-from opskit.proc.kernel.adjtimex import DELETE, INSERT
+from opskit.proc.kernel.adjtimex import DELETE, INSERT, UNSYNCHRONISED
 from opskit.proc.kernel.clock_reads import ReadCost
 from opskit.proc.zones import Zone
 
@@ -29,6 +29,9 @@ HEALTHY_MACHINES = {
     "chronyd that cannot be asked": (HEALTHY, [TRACKING._replace(is_synchronised=None, problem="chronyc is not installed")]),
     "a container, whose host has the daemon": (HEALTHY._replace(daemons=(), sees_all=False, container="its pid namespace"), []),
     "ptp": (HEALTHY._replace(daemons=(Daemon("phc2sys", 7, 1, True, 90.0, True), Daemon("ptp4l", 8, 1, True, 90.0, True)), is_virtual=True), []),
+    "ptp, beside a chronyd that only serves the time": (
+        HEALTHY._replace(daemons=(CHRONYD, Daemon("phc2sys", 7, 1, True, 90.0, True))), [LOST._replace(is_local=True)],
+    ),
     "chronyd in a container without rights beside that of the host": (
         HEALTHY._replace(daemons=(CHRONYD, CHRONYD._replace(pid=9, may_set=False))), [TRACKING],
     ),
@@ -55,6 +58,21 @@ def test_a_healthy_machine_has_no_finding(name):
     assert result.findings == ()
     assert len(result.verdict) <= 3
     assert result.sync.state == "synchronised"
+
+
+def test_a_container_whose_host_has_lost_its_daemon():
+    """The kernel is the host's: its error has grown for hours."""
+    facts = with_kernel(HEALTHY._replace(daemons=(), sees_all=False, container="its pid namespace"), most_error_s=5.6)
+    result = judge(facts)
+    assert (result.sync.state, codes(result)) == ("stale", [("note", "clock-unsynchronised")])
+    assert result.verdict[0].endswith("about 3 h 6 min: time daemons outside of this container cannot be seen.")
+    assert judge(with_kernel(facts, most_error_s=3.0)).findings == ()
+
+
+def test_a_daemon_counts_more_than_no_kernel():
+    """A sandbox forbids adjtimex(2)."""
+    result = judge(HEALTHY._replace(kernel=None, kernel_problem="adjtimex(2): Operation not permitted"), [LOST])
+    assert (result.sync.state, codes(result)) == ("unsynchronised", [("warning", "clock-daemon-unsynchronised")])
 
 
 def test_the_verdict_of_a_healthy_machine():
@@ -126,7 +144,12 @@ def test_no_answer_of_the_server():
         (BARE, "warning", "no time daemon runs"),
         (BARE._replace(is_virtual=True), "note", "the hypervisor may set it"),
         (BARE._replace(is_virtual=None), "note", "no time daemon runs"),
-        (BARE._replace(sees_all=False), "note", "outside of this container cannot be seen"),
+        (BARE._replace(sees_all=False), "note", "of other users (hidepid) cannot be seen"),
+        (
+            BARE._replace(sees_all=False, container="its pid namespace"),
+            "note",
+            "outside of this container cannot be seen",
+        ),
         (BARE._replace(container="its pid namespace"), "note", "no time daemon runs"),
         (BARE._replace(daemons=(Daemon("vmtoolsd", 9, 1, True, 9.0, True),)), "note", "vmtoolsd (9) may set the clock"),
     ],
@@ -164,6 +187,43 @@ def test_a_daemon_without_a_server(age_s, answer, severity):
         assert codes(result) == [(severity, "clock-daemon-unsynchronised")]
         assert result.findings[0].next == "chronyc -n sources"
         assert result.sync.state == "unsynchronised"
+
+
+TIMESYNCD = TRACKING._replace(daemon="systemd-timesyncd", tool=("timedatectl", "show-timesync"), pid=600, offset_s=None)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "answer"),
+    [
+        (GOOD, TRACKING._replace(age_s=5 * 3600.0, interval_s=1024.0)),
+        (GOOD._replace(most_error_s=9.0), TIMESYNCD),
+        (GOOD._replace(status=UNSYNCHRONISED, state="TIME_ERROR", most_error_s=9.0), TIMESYNCD),
+    ],
+)
+def test_a_daemon_that_has_lost_its_server(kernel, answer):
+    """It goes on saying that it is synchronised."""
+    result = judge(HEALTHY._replace(kernel=kernel), [answer])
+    assert codes(result) == [("warning", "clock-daemon-unsynchronised")]
+    assert result.sync.state == "stale"
+    whom, age = f"{answer.daemon} ({answer.pid})", "5 h 0 min"
+    assert result.verdict == [
+        f"The clock was synchronised, but {whom}, which follows 10.0.0.1, has heard from no server for about {age}."
+    ]
+
+
+@pytest.mark.parametrize(
+    ("kernel", "answer"),
+    [
+        (GOOD, TRACKING._replace(age_s=2100.0, interval_s=1030.0)),
+        (GOOD, TRACKING._replace(age_s=20 * 3600.0, interval_s=4 * 3600.0)),  # a long polling interval
+        (BAD, TIMESYNCD),  # somebody has set the clock: the kernel forgets its errors
+        (GOOD._replace(most_error_s=1.0), TIMESYNCD),
+    ],
+)
+def test_a_daemon_that_asks_seldom(kernel, answer):
+    """It is synchronised."""
+    result = judge(HEALTHY._replace(kernel=kernel), [answer])
+    assert (result.sync.state, result.findings) == ("synchronised", ())
 
 
 def test_a_daemon_that_says_how_wrong_the_clock_is():
@@ -257,6 +317,9 @@ def test_steps():
     assert result.verdict[0] == "The clock was set back by 7 h at T2, 2 steps so far."
     assert "matches a timezone offset" in result.findings[0].summary
     assert result.findings[0].window_s == 4.0
+    result = judge(HEALTHY._replace(steps=steps, older_steps=98, watched_s=4.0), [TRACKING])
+    assert result.verdict[0].endswith(", 100 steps so far.")
+    assert "the clock was set 100 times" in result.findings[0].summary
 
 
 def test_a_leap_second_is_no_fault():
@@ -267,6 +330,7 @@ def test_a_leap_second_is_no_fault():
         assert word in result.findings[0].summary
     result = judge(HEALTHY._replace(steps=[Step(1.0, -1.0, "T", in_leap_second=True)], watched_s=2.0), [TRACKING])
     assert codes(result) == [("note", "clock-leap-second")]
+    assert result.verdict[0] == "A leap second was inserted at T."
 
 
 def test_the_rate():
@@ -307,7 +371,18 @@ def test_zones_of_a_process():
     assert codes(result) == [("note", "clock-zone-missing")]
     result = judge(HEALTHY._replace(view=view(None, problems=("permission denied",))), [TRACKING])
     assert (result.findings, list(result.notes)) == ((), ["permission denied"])
-    assert result.verdict[0] == "4242 (orders) shares the machine's clock; its time zone and libraries are unknown."
+    assert (
+        result.verdict[0]
+        == "What 4242 (orders) takes for the time is unknown: its time zone and libraries cannot be read."
+    )
+
+
+def test_a_zone_that_only_java_knows():
+    """Its offset is unknown; it is no misspelt name."""
+    zone = Zone("-Duser.timezone", "PST", None, is_missing=True)
+    result = judge(HEALTHY._replace(view=view(zone, is_java=True)), [TRACKING])
+    assert result.findings == ()
+    assert result.verdict[0].endswith("; the offset of its time zone (-Duser.timezone=PST) is unknown.")
 
 
 def test_a_time_namespace():

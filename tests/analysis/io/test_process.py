@@ -119,6 +119,16 @@ def test_small_reads_of_unknown_files():
         assert judge(facts(thread(quiet))).findings == ()
 
 
+def test_reads_that_return_nothing():
+    """A program that polls needs no buffer."""
+    pipe = File(6, "pipe:[9]", "pipe", None, 0)
+    (finding,) = judge(facts(thread(rates(reads=500_000.0)), unmoved=(pipe,))).findings
+    assert (finding.code, finding.severity) == ("io-tiny-reads", "note")
+    assert finding.summary == (
+        "csv-import-worker-1 does 500,000 reads/s that return nothing: fd 6 pipe:[9]; it polls: wait for an event instead"
+    )
+
+
 def test_the_only_file_that_can_be_read():
     """Without positions and calls: what is left when all others are write-only, empty, or events."""
     null, out = File(0, "/dev/null", "device", None, 0), File(1, "pipe:[7]", "pipe", None, 0o1)
@@ -156,6 +166,9 @@ def test_a_reader_that_seeks():
     (finding,) = judge(facts(thread(rates(reads=500_000.0, read=8e6)), files=[moved])).findings
     assert finding.severity == "note"
     assert finding.summary.endswith("fd 4 /data/lines.txt; it seeks between them: map the file or cache it")
+    small = moved._replace(size_bytes=1290)
+    (finding,) = judge(facts(thread(rates(reads=500_000.0, read=8e6)), files=[small])).findings
+    assert (finding.severity, finding.summary.rpartition("; ")[2]) == ("warning", "wrap it in a buffer")
 
 
 def test_writes():
@@ -195,6 +208,18 @@ def test_a_sync_after_each_record():
     assert judge(facts(thread(blocks, seen=rare, system=0.05), files=[log])).findings == ()
     few = thread(records, looks=5, seen=(Seen("fsync", 5, 5),), system=0.01)
     assert judge(facts(few, files=[log])).findings == ()
+
+
+def test_syncs_of_what_others_write():
+    """A thread that only syncs, as a log's flusher or msync(), is a note; its call is named."""
+    for call, fd in (("fdatasync", 5), ("msync", None)):
+        seen = (Seen(call, fd, 50), Seen("running", None, 10))
+        (finding,) = judge(facts(thread(rates(), seen=seen, user=0.02, system=0.1), files=[LOG])).findings
+        assert (finding.code, finding.severity) == ("io-sync-dominates", "note")
+        place = "" if fd is None else ": fd 5 /var/log/app.log"
+        assert finding.summary == (
+            f"csv-import-worker-1 spends 98 % of its time in {call}{place}; its pace is that of the storage"
+        )
 
 
 def test_writes_that_are_synchronous():
@@ -293,6 +318,9 @@ def test_a_limit_of_its_cgroup():
     assert finding.summary == (
         "csv-import-worker-1 is throttled, 75 % of the time waiting for storage: its cgroup /pod/app may do 1.0 MiB/s of reads on vda"
     )
+    burst = limit._replace(used=1.5 * MIB)
+    (over,) = judge(facts(thread(slow, stalled=IN_D), cgroup=cgroup(refaults=0.0, limits=(burst,)))).findings
+    assert over.share == 1.0
     for each in (limit._replace(used=0.5 * MIB), limit._replace(used=None)):
         assert judge(facts(thread(slow, stalled=IN_D), cgroup=cgroup(refaults=0.0, limits=(each,)))).findings == ()
     assert judge(facts(thread(slow), cgroup=cgroup(refaults=0.0, limits=(limit,)))).findings == ()
@@ -309,6 +337,13 @@ def stuck(where, asleep_s, tid=4250, **more):
         asleep_s=asleep_s,
         **more,
     )
+
+
+def test_a_sync_of_many_dirty_pages():
+    """It is one sleep until all are stored: a note as long as some are."""
+    for stored, severity in ((5000, "note"), (0, "error"), (None, "error")):
+        (finding,) = judge(facts(stuck("wb_wait_for_completion", 12.0), stored_pages=stored)).findings
+        assert (finding.code, finding.severity) == ("io-stuck", severity)
 
 
 FUSE = File(3, "/mnt/x/data", "file", None, 0, "fuse", (4250,), "/mnt/x")

@@ -91,6 +91,10 @@ def test_drops_of_a_cpu_with_idle_time():
     [finding] = [each for each in result.findings if each.code == "irq-backlog-drops"]
     assert (finding.severity, finding.fix) == ("warning", "sysctl -w net.core.netdev_max_backlog=2000")
     try_next(result.findings, "irq-backlog-drops")
+    one = row._replace(cpu=row.cpu._replace(drops=0.5))
+    [finding] = judge(facts_of(one, irqresults.row(1), max_backlog=1000)).findings
+    assert finding.summary == "CPU 0 drops 1 packet in 2.0 s: its backlog (1,000 packets) is full"
+    assert finding.severity == "note"
 
 
 def test_devices_that_interrupt_an_isolated_cpu():
@@ -100,12 +104,15 @@ def test_devices_that_interrupt_an_isolated_cpu():
     assert ("irq-on-isolated-cpu", "note") in codes(result)
     try_next(result.findings, "irq-on-isolated-cpu")
     assert judge(facts_of(*rows, isolated=frozenset({1}))).findings == ()
+    steered = rows[1]._replace(cpu=rows[1].cpu._replace(steered=300.0))
+    [finding] = judge(facts_of(rows[0], steered, isolated=frozenset({1}), interrupts=())).findings
+    assert finding.summary == "isolated CPU 1 gets packets: RPS 300/s"
 
 
 def test_a_card_whose_interrupts_are_handled_on_another_node():
     """From 1,000 a second on."""
     rows = [row._replace(cpu=row.cpu._replace(node=at)) for at, row in enumerate(irqresults.healthy().rows)]
-    far = irqresults.INTERRUPTS[0]._replace(by_cpu={1: 5000.0}, node=0)
+    far = irqresults.INTERRUPTS[0]._replace(by_cpu={0: 3.0, 1: 5000.0}, node=0)
     result = judge(facts_of(*rows, interrupts=(far,)))
     assert ("irq-far-node", "note") in codes(result)
     try_next(result.findings, "irq-far-node")
@@ -183,3 +190,19 @@ def test_a_pinned_thread_that_hardly_gets_the_cpu():
     result = judge(facts._replace(pinned=(starved,)))
     assert ("irq-pinned-thread", "warning") in codes(result)
     assert result.victims == (starved,)
+
+
+@pytest.mark.parametrize(("window_s", "accounts", "measured", "warns"), [
+    (0.02, False, False, False), (0.02, True, False, True), (0.02, False, True, True), (0.2, False, False, True),
+])  # fmt: skip
+def test_a_few_clock_ticks_prove_nothing(window_s, accounts, measured, warns):
+    """Two ticks of two: chance, unless the kernel or a thread there measures the time."""
+    facts = irqresults.flood().facts
+    flooded = facts.cpus[0]._replace(
+        use=facts.cpus[0].use._replace(user=0.0, system=0.0, softirq=1.0, idle=0.0), drops=0.0, is_measured=measured
+    )
+    for pinned in (facts.pinned, ()):
+        result = judge(
+            facts._replace(window_s=window_s, accounts_irqs=accounts, cpus=(flooded, facts.cpus[1]), pinned=pinned)
+        )
+        assert bool(result.findings) == warns

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timezone
+
 import pytest
 
 from opskit.collect.clock.answers import parse_rv, parse_timesync, parse_tracking
@@ -68,13 +70,19 @@ def test_chronyc_tracking():
     found = parse_tracking(TRACKING)
     assert (found.is_synchronised, found.reference, found.stratum) == (True, "10.0.0.1", 3)
     assert (found.offset_s, found.error_s) == (3.000088215, pytest.approx(0.000250294 / 2 + 0.000072615))
+    updated_s = datetime(2026, 11, 23, 9, 51, 11, tzinfo=timezone.utc).timestamp()
+    timed = parse_tracking(TRACKING, updated_s + 7200)
+    assert (found.age_s, timed.age_s, timed.interval_s) == (None, 7200.0, 0.3)
+    for date in ("Mon Nvo 23 09:51:11 2026", "Mon Feb 30 09:51:11 2026", "soon"):
+        assert parse_tracking(TRACKING.replace("Mon Nov 23 09:51:11 2026", date), updated_s).age_s is None
     fast = parse_tracking(TRACKING.replace("slow of", "fast of"))
     assert fast.offset_s == -3.000088215
 
 
 def test_chronyc_without_a_server():
     """It is not synchronised, and has no offset."""
-    found = parse_tracking(LOST)
+    found = parse_tracking(LOST, 1.8e9)
+    assert found.age_s is None
     assert (found.is_synchronised, found.reference, found.offset_s, found.error_s) == (False, None, None, None)
 
 
@@ -89,6 +97,8 @@ def test_ntpq():
     found = parse_rv(RV)
     assert (found.is_synchronised, found.reference, found.stratum) == (True, "10.0.0.1", 3)
     assert (found.offset_s, found.error_s) == (pytest.approx(-0.000123456), pytest.approx(0.0136070 / 2 + 0.0254))
+    assert (found.age_s, found.interval_s) == (0xE4D3A4F0 - 0xE4D3A3A1, 64.0)
+    assert parse_rv(RV.replace("reftime=e4", "reftime=e5")).age_s == 0.0
 
 
 @pytest.mark.parametrize(

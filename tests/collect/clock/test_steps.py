@@ -108,7 +108,18 @@ def test_a_thousand_steps_are_bounded(clocks):
     watch = StepWatch(clocks([(100 + number, 10**9) for number in range(1, 300)]).host)
     while watch.watched_s < 300:
         watch.watch(400.0)
-    assert len(watch.steps) == 100
+    assert (len(watch.steps), watch.total) == (100, 299)
+
+
+def test_a_clock_that_is_set_all_the_time(clocks):
+    """Ten looks a second, however often it is set."""
+    made = clocks([(100 + number / 100, 10**9) for number in range(1, 1000)])
+    watch = StepWatch(made.host)
+    looks = 0
+    while made.now_s < 105:
+        watch.watch(120.0)
+        looks += 1
+    assert looks == pytest.approx(50, abs=1)
 
 
 @given(st.lists(st.integers(-(10**12), 10**12), max_size=5))

@@ -28,6 +28,11 @@ def stat(state, user=10, system=20, faults=3, waits=5, start=42):
     return f"8 (a) S (b)) {fields}"
 
 
+def switched(times):
+    """A thread that was preempted so often."""
+    return f"Name:\ta\nvoluntary_ctxt_switches:\t5\nnonvoluntary_ctxt_switches:\t{times}\n"
+
+
 @pytest.fixture
 def machine(tree):
     """A thread whose files are set, and what Looks sees of it: a function of the files, called once for each look."""
@@ -89,19 +94,22 @@ def test_what_it_used_between_the_looks(machine):
     assert looks.tracks[8].use(100) == (None, None, None, None)
     machine(stat=stat("S", user=60, system=120, faults=23, waits=30), now_s=102.0)
     assert looks.tracks[8].use(100) == (0.25, 0.5, 0.125, 10.0)
+    # Ticks of 10 ms end later than the window.
+    machine(stat=stat("S", user=10, system=221, faults=3), now_s=102.0)
+    assert looks.tracks[8].use(100)[1] == 1.0
     machine(stat=stat("S", start=43), now_s=103.0)
     assert looks.tracks[8].use(100) == (None, None, None, None)
 
 
 def test_one_sleep_and_many(machine):
-    """As often on a CPU as before: the same sleep, also over windows. It began at the first look that found it."""
-    looks = machine(stat=stat("D"), wchan="x", schedstat="5 5 31\n", now_s=100.0)
+    """As often switched away from a CPU as before: the same sleep, also over windows. It began at the first look that found it."""
+    looks = machine(stat=stat("D"), wchan="x", status=switched(31), now_s=100.0)
     machine(now_s=100.9)
     assert looks.asleep_s(8) == pytest.approx(0.9)
     looks.begin()
     machine(now_s=109.0)
     assert looks.asleep_s(8) == pytest.approx(9.0)
-    machine(now_s=110.0, schedstat="5 5 32\n")
+    machine(now_s=110.0, status=switched(32))
     assert looks.asleep_s(8) == 0.0
     looks.begin()
     machine(now_s=111.0)
@@ -110,15 +118,15 @@ def test_one_sleep_and_many(machine):
     assert looks.asleep_s(8) == 0.0
 
 
-def test_a_kernel_that_does_not_count_slices(machine):
-    """Unknown."""
+def test_switches_that_are_unknown(machine):
+    """A thread without `status` has ended."""
     looks = machine(stat=stat("D"), wchan="x")
     assert looks.asleep_s(8) is None
 
 
 def test_a_thread_that_waits_for_fuse(tree):
     """In state S, where a FUSE file system is mounted; elsewhere its place is not even read."""
-    for mounted, stalls in (("fuse.sshfs", (Stalled("request_wait_answer", 1),)), ("ext4", ())):
+    for mounted, stalls in (("fuse.sshfs", (Stalled("request_wait_answer", 1),)), ("ext4", ()), ("fusectl", ())):
         root = tree({
             f"{PLACE}/stat": stat("S"), f"{PLACE}/syscall": READ, f"{PLACE}/wchan": "request_wait_answer",
             "proc/7/mountinfo": f"36 35 0:98 / /mnt rw - {mounted} x rw\n",

@@ -162,7 +162,8 @@ def test_what_is_no_running_process(tree):
         Collector(Host(TreeFS(f"{root}/proc", str(root))), Request(7, WINDOW_S))
 
 
-def test_a_process_that_ends_in_the_window(spawn):
+@pytest.mark.parametrize("reaped", [True, False], ids=["reaped", "zombie"])
+def test_a_process_that_ends_in_the_window(spawn, reaped):
     """One line says so."""
     process = spawn("import sys; print(flush=True); sys.stdin.readline()", stdin=-1)
     host = Host(ProcFS())
@@ -171,9 +172,9 @@ def test_a_process_that_ends_in_the_window(spawn):
     sleep = host.sleep
 
     def end(seconds):
-        if process.poll() is None:
+        if not process.stdin.closed:
             process.stdin.close()
-            process.wait()
+            os.waitid(os.P_PID, process.pid, os.WEXITED | (0 if reaped else os.WNOWAIT))
         sleep(min(seconds, 0.01))
 
     host.sleep = end

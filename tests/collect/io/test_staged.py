@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import json
 import os
 import re
+import shutil
+import signal
 import struct
 import subprocess
 import sys
@@ -13,12 +16,15 @@ import tempfile
 import time
 from pathlib import Path
 
+import inprocess
 import jvms
 import pytest
 from atonce import AtOnce
 from cgroups import new_cgroup
 from nativeprograms import tool
 from nextsteps import try_next
+from slowdisk import slow_disk
+from stracing import traced
 
 from opskit.analysis.finding import is_failure
 from opskit.analysis.io.judge import judge
@@ -31,6 +37,7 @@ pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="cgroups and file syst
 SUPPORT = Path(__file__).parents[2] / "support"
 PROGRAMS = SUPPORT / "ioprograms.py"
 WINDOW_S, TRIES = 0.7, 6
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])}
 at_once = AtOnce()
 outcomes = at_once.fixture()
 
@@ -44,6 +51,13 @@ def started(command, **options):
             if error.errno != errno.EFAULT:
                 raise
     raise AssertionError(command)
+
+
+def opskit(*words, before=()):
+    """The program in a process of its own: these tests run in threads."""
+    command = [*before, sys.executable, "-m", "opskit", *words]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60, cwd="/", env=ENVIRONMENT)
+    return inprocess.Ran(done.returncode, done.stdout, done.stderr)
 
 
 @contextlib.contextmanager
@@ -127,9 +141,9 @@ def counted(there):
 
 @at_once.test
 def test_a_small_file_again_and_again():
-    """Its position is somewhere else at each look, but runs on between two looks right after each other."""
+    """Its position is somewhere else at each look, but runs on between two looks right after each other, while it has a CPU."""
     with running("small_file") as (pid, there):
-        result = until(pid, finds("io-tiny-reads", "warning"))
+        result = until(pid, finds("io-tiny-reads", "warning"), window_s=1.5)
         assert re.search(rf"reads/s of 1\.0 byte: fd \d+ {there}/small; wrap it in a buffer", result.verdict[0])
 
 
@@ -203,6 +217,89 @@ def test_temporary_files():
 
 
 @at_once.test
+def test_a_device_that_is_slow():
+    """150 ms for each request: the device is named, and who waits for it is not stuck."""
+    with slow_disk(delay_s=0.15) as (name, pid):
+        result = until(None, lambda each: name in {found.entity.id for found in each.findings}, window_s=0.8)
+        [found] = [each for each in result.findings if each.entity.id == name]
+        assert (found.code, found.severity, found.entity.kind) == ("io-device-slow", "warning", "device")
+        assert re.match(
+            rf"{name} needs \d\d\d ms for a request: it finished \d\.\d a second, [01]\.\d at a time$",
+            found.summary,
+        )
+        assert pid not in [each.entity.id for each in result.findings]
+        try_next([found], "io-device-slow")
+
+
+@at_once.test
+def test_a_device_that_finishes_nothing():
+    """One request that lasts: the device and who waits for it; closer looks at both give an answer."""
+    with slow_disk(delay_s=600) as (name, pid):
+        result = until(None, lambda each: {name, pid} <= {found.entity.id for found in each.findings}, window_s=1.0)
+        found = {each.entity.id: each for each in result.findings}
+        assert (found[name].code, found[name].severity, found[pid].code) == ("io-device-hung", "warning", "io-stuck")
+        assert re.match(rf"{name} has finished no request for 1\.\d s, 1 is in flight; ", found[name].summary)
+        assert "waits for a block device (" in found[pid].summary
+        [row] = [row for row in result.devices if row.device.name == name]
+        assert (row.why, row.device.queue > 0.9) == ("finishes no request", True)
+        try_next([found[name]], "io-device-hung")
+        with ended(["io"], signal.SIGTERM), ended(["io", pid], signal.SIGINT):
+            own = until(pid, finds("io-stuck"), window_s=1.0)
+        assert f": fd 3 /dev/{name} on " in own.verdict[0]
+
+
+@contextlib.contextmanager
+def ended(words, number):
+    """Watch beside the block, end that by a signal, and check that it did not wait for the device."""
+    run = [sys.executable, "-m", "opskit", *map(str, words), "-w", "-i", "0.3", "-f", "text"]
+    process = started(run, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=SUPPORT.parents[1])
+    yield
+    assert process.stdout.readline()
+    process.send_signal(number)
+    _, error = process.communicate(timeout=20)
+    assert process.returncode == (130 if number == signal.SIGINT else -number), error
+    assert "Traceback" not in error
+
+
+@at_once.test
+def test_what_iostat_and_pidstat_tell():
+    """A page read and a page written every 20 ms, each in 4 ms: the figures of both for about the same second."""
+    if not (shutil.which("iostat") and shutil.which("pidstat")):
+        pytest.skip("needs the Debian package sysstat")
+    with slow_disk(delay_s=0.004, pace_s=0.01) as (name, pid):
+        for _ in range(TRIES):
+            theirs = [
+                started(words, **AS_TEXT)
+                for words in (
+                    ["iostat", "-dxy", "-o", "JSON", name, "1", "1"],
+                    ["pidstat", "-d", "-p", str(pid), "1", "1"],
+                )
+            ]
+            ours = figures(look(None, window_s=1.0), name, pid)
+            device, process = (each.communicate(timeout=60)[0] for each in theirs)
+            [disk] = json.loads(device)["sysstat"]["hosts"][0]["statistics"][0]["disk"]
+            seen = [*(disk[key] for key in IOSTAT), *map(float, process.splitlines()[-1].split()[3:5])]
+            if all(abs(our - their) <= 0.1 * their for our, their in zip(ours, seen)):
+                assert seen[0] > 5
+                return
+        raise AssertionError((ours, seen))
+
+
+AS_TEXT = {"stdout": subprocess.PIPE, "text": True, "env": {**os.environ, "LC_ALL": "C"}}
+IOSTAT = ("r/s", "w/s", "rkB/s", "wkB/s", "r_await", "w_await", "aqu-sz", "util")
+
+
+def figures(result, name, pid):
+    """Those of iostat, then pidstat's kB_rd/s and kB_wr/s."""
+    [device] = [row.device for row in result.devices if row.device.name == name]
+    [rates] = [row.process.rates for row in result.processes if row.process.process.pid == pid]
+    return (
+        device.reads, device.writes, device.read_bytes / 1024, device.written_bytes / 1024, device.read_await_s * 1000,
+        device.write_await_s * 1000, device.queue, device.busy * 100, rates.disk_read_bytes / 1024, rates.disk_written_bytes / 1024,
+    )  # fmt: skip
+
+
+@at_once.test
 def test_a_page_cache_that_is_too_small():
     """A file of 128 MiB in a cgroup of 48 MiB is read from disk again and again; the cgroup is named."""
     with new_cgroup("memory", f"opskit-test-io-{os.getpid()}", "memory.limit_in_bytes memory.max") as place:
@@ -213,6 +310,7 @@ def test_a_page_cache_that_is_too_small():
             result = until(pid, finds("io-cache-thrash", "warning"))
             assert f"the page cache of /{place.name} is too small, its memory limit is 48.0 MiB" in result.verdict[0]
             assert result.facts.cgroup.path == f"/{place.name}"
+            try_next(result.findings, "io-cache-thrash", run=opskit)
             assert result.rows[0].file.path == f"{there}/again"
 
 
@@ -259,6 +357,16 @@ def whole_disk(device):
     return (place.parent / "dev").read_text().strip() if (place / "partition").exists() else device
 
 
+def both_are_found(result):
+    """Whether two threads are found, each with its file, in readLine(): one may have had no CPU, or be in another method."""
+    known = [
+        row
+        for row in result.rows
+        if row.file and any("RandomAccessFile.readLine" in each for each in row.thread.frames)
+    ]
+    return len(known) > 1 and any(each.summary.endswith("; 1 more thread does the same") for each in result.findings)
+
+
 @at_once.test
 def test_a_jvm_that_reads_lines_unbuffered():
     """Each worker with its own file, its whole name and its Java stack."""
@@ -269,17 +377,14 @@ def test_a_jvm_that_reads_lines_unbuffered():
         command = [jvms.java(21), "-Xmx64m", "-cp", jvms.classes(), "ReadLines", *files]
         jvm = jvms.run(command)
         try:
-            result = until(
-                jvm.pid, lambda each: sum(bool(row.file and row.thread.frames) for row in each.rows) > 1, ask=True
-            )
+            traced("io", jvm.pid, "--ask", "-i", "0.1").only_started_the_listener(jvm.pid)
+            result = until(jvm.pid, both_are_found, ask=True)
             rows = {row.thread.name: row for row in result.rows}
             for number in (1, 2):
                 row = rows[f"csv-import-worker-{number}"]
                 assert row.file.path == files[number - 1]
-                assert any("RandomAccessFile.readLine" in frame for frame in row.thread.frames)
             (finding,) = [each for each in result.findings if each.severity == "warning"]
             assert re.match(r"csv-import-worker-\d does [\d,]+ reads/s of 1\.0 byte: fd \d+ ", finding.summary)
-            assert finding.summary.endswith("; 1 more thread does the same")
             assert "RandomAccessFile.readLine < ReadLines.load" in result.verdict[-1]
         finally:
             jvm.stop()
@@ -348,6 +453,20 @@ def test_a_write_to_a_server_that_does_not_answer():
 
 
 @at_once.test
+def test_the_machine_names_who_waits_for_it():
+    """Where its mount is seen: a look at a name, whose state is S."""
+    with hung_process("os.fstatvfs(fd)") as (pid, _):
+        for _ in range(TRIES):
+            done = opskit("io", "-i", "1", "-f", "json", before=[tool("nsenter"), "-m", "-t", str(pid)])
+            found = [each for each in json.loads(done.out)["findings"] if each["entity"]["id"] == str(pid)]
+            if found:
+                break
+        (finding,) = found
+        assert (finding["code"], finding["next"]) == ("io-stuck", f"opskit io {pid}")
+        assert "waits for a FUSE server (request_wait_answer), in fstatfs" in finding["summary"]
+
+
+@at_once.test
 def test_many_threads_that_wait_for_it():
     """More than are looked at: those are counted, and how many there are is told."""
     code = "import threading; [threading.Thread(target=os.pread, args=(fd, 9, n << 20)).start() for n in range(1, 131)]"
@@ -385,6 +504,14 @@ def test_direct_io_is_healthy():
 def test_a_mapped_file():
     """No call at all: page faults fetch it."""
     no_finding("mapped", r"fetches .* MiB/s from disk by page faults")
+
+
+@at_once.test
+def test_asynchronous_io():
+    """No call counts it, and it is no page fault."""
+    with tempfile.TemporaryDirectory(prefix="opskit-io-") as there:
+        skip_in_memory(there)
+    no_finding("asynchronous", r"fetches .* MiB/s from disk without read calls \(AIO, io_uring\)")
 
 
 @at_once.test

@@ -136,7 +136,9 @@ def test_offline_cpus(answer):
 
 def test_softnet_stat_of_an_old_kernel(answer):
     """Nine fields, without the CPU and what was steered: the packets are those of the CPUs in order, and the cause is not guessed."""
-    result = answer(steered(OLD_FIELDS))
+    machine = steered(OLD_FIELDS)
+    machine.net = "proc/self/net"
+    result = answer(machine)
     rows = {row.cpu.use.cpu: row.cpu for row in result.rows}
     assert (rows[1].processed, rows[1].drops, rows[1].steered) == (40_000, 5, None)
     assert rows[4].processed == 0
@@ -192,6 +194,22 @@ def test_irqbalance_with_banned_cpus(answer, environ, banned, is_told):
     result = answer(balanced(**environ))
     assert result.facts.balancer.banned == banned
     assert (("irqbalance-ignores-isolated", "note") in codes(result)) == is_told
+
+
+def test_a_process_that_only_has_the_name_of_irqbalance(answer):
+    """Root alone can move interrupts: a process of another user is none, whatever its PID and its environment."""
+    machine = balanced()
+    machine.process(400, "irqbalance", "0-3", uid=1000, IRQBALANCE_BANNED_CPUS="")
+    assert answer(machine).facts.balancer.pid == 812
+
+
+def test_drops_are_not_mended_by_moving_a_thread(answer):
+    """Their fix spreads the packets; the pinned thread's one moves it."""
+    machine = steered(15)
+    machine.softnet[1] = 40_000, 4000, 60, 12_400
+    fixes = {finding.code: finding.fix for finding in answer(machine).findings}
+    assert fixes["irq-pinned-thread"].startswith("taskset ")
+    assert fixes["irq-backlog-drops"] == "echo e1 > /sys/class/net/eth0/queues/rx-0/rps_cpus"
 
 
 def test_arm64(answer):

@@ -21,7 +21,8 @@ from opskit.render.views.irqs import strip
 from opskit.render.views.irqs.document import complete
 
 WRITERS = {"csv": csv, "json": as_json, "markdown": markdown, "prometheus": prometheus, "table": table, "text": text}
-ANSWERS = ("flood", "healthy", "large", "sparse", "hostile")
+WITH_ROWS = ("flood", "healthy", "large", "sparse", "hostile")
+ANSWERS = (*WITH_ROWS, "no_ticks")
 
 
 def made(result, format_="table", looks=1, **shown):
@@ -75,6 +76,17 @@ def test_the_first_screen(golden, name, watching):
         assert command.line in out
 
 
+@pytest.mark.parametrize("looks", [1, 3])
+def test_a_window_without_a_clock_tick(looks):
+    """No CPU has shares: every format says so, and a picture is drawn."""
+    result = irqresults.no_ticks()
+    for format_ in WRITERS:
+        for verbose in (False, True):
+            out = written(result, format_, looks=looks, verbose=verbose)
+            assert "No clock tick was counted" in out or format_ in ("csv", "prometheus")
+    assert made(result, looks=looks).draw("svg").startswith("<?xml")
+
+
 def test_a_healthy_answer_takes_at_most_three_lines():
     """Before the table."""
     assert rows_on(made(irqresults.healthy()).verdict[0], 80) <= 3
@@ -106,6 +118,9 @@ def test_so_many_rows_as_were_asked_for(top, rows):
     [block] = [block for block in made(irqresults.large(), top=top).blocks if len(block.columns) == len(view.TABLE)]
     assert (len(block.rows), block.total) == (rows, 192)
     assert block.rows[0].cpu.use.cpu == 77
+    for verbose in (False, True):
+        *_, block = made(irqresults.large(), top=top, verbose=verbose).blocks[: 3 if verbose else None]
+        assert (len(block.rows), block.total) == (top or 64, 64)  # interrupts
 
 
 def test_a_quiet_machine_shows_its_busiest_cpu():
@@ -185,7 +200,7 @@ def test_csv_has_a_row_for_each_cpu(name):
     assert [row[0] for row in body] == [str(row.cpu.use.cpu) for row in result.rows]
 
 
-@pytest.mark.parametrize("name", ANSWERS)
+@pytest.mark.parametrize("name", WITH_ROWS)
 def test_text_has_a_line_for_each_cpu(name):
     """Stable columns, all CPUs, in the order of their numbers; `-` is unknown."""
     result = getattr(irqresults, name)()
@@ -198,7 +213,7 @@ def test_text_has_a_line_for_each_cpu(name):
         assert rows[0][drops] == ("-" if name == "sparse" else "0")
 
 
-@pytest.mark.parametrize("name", ANSWERS)
+@pytest.mark.parametrize("name", WITH_ROWS)
 def test_metrics(name):
     """A series for each CPU, softirq, interrupt that occurred, interface, pinned thread."""
     result = getattr(irqresults, name)()

@@ -11,6 +11,8 @@ import pytest
 from schemafiles import schema_of
 
 from opskit.analysis.irqs.jitter import judge
+from opskit.collect.irqs.real_time import RealTime
+from opskit.proc.process import Process
 from opskit.render.formats import csv, markdown, prometheus, table, text
 from opskit.render.formats import json as as_json
 from opskit.render.report import About
@@ -66,7 +68,7 @@ def test_the_verdict():
     )
     assert judge(irqresults.spun()).verdict == (
         "CPU 0 was interrupted for 150 us at most, 392 times a second, 2.3 % of its time in all.",
-        "Of 2 CPUs, CPU 0 loses most of its time: 2.3 %.",
+        "Of 2 CPUs, CPU 0 loses the most time: 2.3 %.",
     )
     quiet = irqresults.spun()._replace(meters=irqresults.spun().meters[1:])
     assert judge(quiet).verdict == ("CPU 1 was not interrupted for 5 us or more.",)
@@ -100,6 +102,26 @@ def test_json():
     gaps, none = document["jitter"]["cpus"]
     assert gaps["lost"] == 0.0231
     assert (none["p50_s"], none["samples"]) == (None, 0)
+
+
+def test_real_time_threads():
+    """All with -v; those that cause stalls in the verdict. Their names are escaped."""
+    evil = "\x1b[2J'$(touch pwn);\n<b>&|evil"
+    process = Process(4242, evil, 0, evil, 1, 77, "S", 1)
+    hog = RealTime(process, 4250, evil, "fifo", frozenset({0}), 0, 0.1, 0.0098)
+    facts = irqresults.jitter(real_time=(hog,))
+    for format_ in WRITERS:
+        out = written(facts, format_, verbose=True)
+        assert "\x1b" not in out
+        assert "evil" in out or format_ == "csv"  # a row of each CPU
+    document = json.loads(written(facts, "json"))
+    jsonschema.validate(document, schema_of("irqs"))
+    [thread] = document["jitter"]["real_time"]
+    assert (thread["tid"], thread["policy"], thread["allowed"], thread["running"]) == (4250, "fifo", [0], 0.1)
+    assert document["jitter"]["hogged"] == [0]
+    samples = promtext.parse(written(facts, "prometheus"))
+    [running] = [value for (metric, _), value in samples.items() if metric == "opskit_irqs_jitter_real_time_running"]
+    assert running == 0.1
 
 
 def test_metrics():

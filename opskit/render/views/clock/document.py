@@ -6,7 +6,7 @@ from functools import partial
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from opskit.render.fields import COUNT, FLAG, ID, NUMBER, TEXT, Field, list_of, of_part, record, records
+from opskit.render.fields import COUNT, FLAG, ID, NUMBER, TEXT, TOTAL, Field, list_of, of_part, record, records
 from opskit.render.report import Metrics
 
 if TYPE_CHECKING:
@@ -40,6 +40,8 @@ ANSWER: Sequence[Field[Answer]] = (
     Field("stratum", COUNT),
     Field("offset_s", NUMBER, help="what has to be added to the clock"),
     Field("error_s", NUMBER, help="half of the round trip to the reference clock, and its dispersion"),
+    Field("age_s", NUMBER, help="since it used a time of a server"),
+    Field("interval_s", NUMBER, help="how often it does"),
     Field("problem"),
 )
 STEP: Sequence[Field[Step]] = (
@@ -94,7 +96,8 @@ DOCUMENT: Sequence[Field[Result]] = (
     Field("error_s", NUMBER, value=attrgetter("sync.error_s"), help="the clock is right within this"),
     Field("server", record(SERVER), value=attrgetter("facts.server")),
     Field("timezone_offset_s", COUNT, value=lambda it: it.skew and it.skew.zone_s, help="what the offset to the server matches"),
-    Field("steps", records(STEP), value=lambda it: None if it.facts.watched_s is None else [*it.facts.steps], help="with -w"),
+    Field("steps", records(STEP), value=lambda it: None if it.facts.watched_s is None else [*it.facts.steps], help="with -w; the last hundred"),
+    Field("steps_total", COUNT, value=lambda it: None if it.facts.watched_s is None else it.facts.steps_total, help="seen in this watch"),
     Field("watched_s", NUMBER, value=lambda it: it.facts.watched_s and round(it.facts.watched_s, 3)),
     Field("measured_rate_ppm", NUMBER, value=lambda it: it.facts.rate and it.facts.rate.ppm, help="MONOTONIC against MONOTONIC_RAW, with -w"),
     Field("process", record(VIEW), value=attrgetter("facts.view")),
@@ -116,9 +119,13 @@ DOCUMENT: Sequence[Field[Result]] = (
 _BY_SERVER = ("offset_s", "delay_s", "stratum", "name")
 _METRICS: Sequence[Field[Result]] = (
     Field("synchronised", FLAG, value=lambda it: None if it.sync.state == "unknown" else it.sync.state == "synchronised"),
-    *(field for field in DOCUMENT if field.name in ("error_s", "read_ns", "syscall_ns", "is_slow_source", "rtc_ahead_s", "measured_rate_ppm")),
-    Field("steps", COUNT, value=lambda it: None if it.facts.watched_s is None else len(it.facts.steps), help="seen in this watch"),
-    *of_part("facts.kernel", [field for field in KERNEL if field.name in ("most_error_s", "estimated_error_s", "rate_ppm", "tai_s")]),
+    *(field for field in DOCUMENT if field.name in ("error_s", "is_slow_source", "rtc_ahead_s")),
+    Field("read_s", NUMBER, value=lambda it: it.facts.source.cost and round(it.facts.source.cost.read_ns / 1e9, 12), help="clock_gettime(CLOCK_REALTIME)"),
+    Field("syscall_s", NUMBER, value=lambda it: it.facts.source.cost and round(it.facts.source.cost.syscall_ns / 1e9, 12), help="getppid(2)"),
+    Field("rate_ratio", NUMBER, value=lambda it: it.facts.kernel and round(it.facts.kernel.rate_ppm / 1e6, 12), help="the correction of the hardware's rate"),
+    Field("measured_rate_ratio", NUMBER, value=lambda it: it.facts.rate and round(it.facts.rate.ppm / 1e6, 12), help="MONOTONIC against MONOTONIC_RAW, with -w"),
+    Field("steps", TOTAL, value=lambda it: None if it.facts.watched_s is None else it.facts.steps_total, help="seen in this watch"),
+    *of_part("facts.kernel", [field for field in KERNEL if field.name in ("most_error_s", "estimated_error_s", "tai_s")]),
 )  # fmt: skip
 
 
@@ -132,7 +139,7 @@ def metrics(result: Result) -> Iterator[Metrics]:
     answered = [
         field
         for field in ANSWER
-        if field.name in ("daemon", "pid", "is_synchronised", "offset_s", "error_s", "stratum")
+        if field.name in ("daemon", "pid", "is_synchronised", "offset_s", "error_s", "stratum", "age_s")
     ]
     yield Metrics("opskit_clock_daemon", answered, result.answers)
 

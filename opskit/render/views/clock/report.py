@@ -138,9 +138,8 @@ def _answer(answer: Answer) -> Line:
 
 def _kernel(facts: Facts, kernel: KernelClock) -> Iterator[Line]:
     error = kernel.most_error_s
-    yield Line(
-        "max error", error, duration(error), f"grows by 500 us a second; estimated {duration(kernel.estimated_error_s)}"
-    )
+    how = "the kernel's limit: unknown" if kernel.is_at_limit else "grows by 500 us a second"
+    yield Line("max error", error, duration(error), f"{how}; estimated {duration(kernel.estimated_error_s)}")
     rate = facts.rate
     watched = "" if rate is None else f"; measured {rate.ppm:+.2f} ppm in {duration(rate.window_s)}"
     yield Line("rate", round(kernel.rate_ppm, 3), f"{kernel.rate_ppm:+.3f} ppm", f"of the hardware's rate{watched}")

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
 
 def rounded(value: float | None, digits: int = 3) -> float | None:
-    """For JSON; None stays None."""
-    return None if value is None else round(value, digits)
+    """Round for text and JSON, from 1,000 on to integers: `%g` would show those as 1.18966e+06. None stays None."""
+    return None if value is None else round(value) if abs(value) >= 1000 else round(value, digits)
 
 
 def _number(value: float | None) -> str:
@@ -87,6 +87,7 @@ STALLED_THREAD: Sequence[Field[StalledThread]] = (
     Field("name"),
     Field("where", help="wchan; null: unreadable"),
     Field("meaning", value=lambda it: (wait := wait_of(it.where)) and wait.words),
+    Field("call", help="the system call; null: unknown"),
     Field("for_s", NUMBER, value=lambda it: rounded(it.for_s), help="known to be in this one sleep"),
 )
 
@@ -202,13 +203,13 @@ _DEVICE = (
     _of_device("busy", "busy", SHARE, "busy", "share of the window with a request", show=lambda it: percent(it)),
     _of_device("queue", "queue", NUMBER, "queue", "requests at a time", show=lambda it: f"{it:,.1f}"),
     _of_device("reads", "reads_per_s", NUMBER, "reads/s", show=_number, right=True),
-    _of_device("read_await_s", "read_await_s", SECONDS, "await", "mean time of a read; null: none", show=_time),
+    _of_device("read_await_s", "read_await_s", SECONDS, "r_await", "mean time of a read; null: none", show=_time),
     _of_device("writes", "writes_per_s", NUMBER, "writes/s", show=_number, right=True),
-    _of_device("write_await_s", "write_await_s", SECONDS, "await", "mean time of a write; null: none", show=_time),
+    _of_device("write_await_s", "write_await_s", SECONDS, "w_await", "mean time of a write; null: none", show=_time),
     _of_device("read_bytes", "read_bytes_per_s", NUMBER, "read/s", show=_size, right=True, rank=2),
     _of_device("written_bytes", "written_bytes_per_s", NUMBER, "written/s", show=_size, right=True, rank=2),
     _of_device("flushes", "flushes_per_s", NUMBER, "flushes/s", show=_number, right=True, rank=5),
-    _of_device("flush_await_s", "flush_await_s", SECONDS, "await", show=_time, rank=5),
+    _of_device("flush_await_s", "flush_await_s", SECONDS, "f_await", "mean time of a flush; null: none", show=_time, rank=5),
     _of_device("discards", "discards_per_s", NUMBER),
     _of_device("in_flight", "in_flight", ID, "in flight", "requests at the end of the window", rank=4),
     _of_device("scheduler", "scheduler", TEXT, "scheduler", rank=6),

@@ -21,12 +21,16 @@ DEFAULT_TOP, _DEVICES, _FILES = 10, 5, 5
 
 
 class Shown(NamedTuple):
-    """How to show it. `text`: columns for awk; `verbose`: every row; `top`: -n; `asked`: --ask."""
+    """How to show it. `text`: columns for awk; `verbose`: every row; `top`: -n; `asked`: --ask.
+
+    `on_screen`: of a watch that is redrawn, where a finding is cut to a line, without its own command.
+    """
 
     text: bool = False
     verbose: bool = False
     top: int | None = None
     asked: bool = False
+    on_screen: bool = False
 
     def first(self, most: int) -> int | None:
         """How many rows to show; None: all."""
@@ -45,19 +49,23 @@ def report(about: About, result: Result, shown: Shown) -> Report:
     """The whole answer."""
     blocks = _of_machine(result, shown) if result.facts.process is None else _of_process(result, shown)
     return Report(
-        about, [*blocks], verdict=[*_verdict(result)], footer=[*_footer(result.facts, shown)],
+        about, [*blocks], verdict=[*_verdict(result, shown)], footer=[*_footer(result.facts, shown)],
         summary=[*_summary(result.facts)], findings=result.findings,
     )  # fmt: skip
 
 
-def _verdict(result: Result) -> Iterator[str]:
-    """The sentences, unless a finding has them, and the next command where no finding has one."""
+def _verdict(result: Result, shown: Shown) -> Iterator[str]:
+    """The sentences, unless a finding below has them, and the next command, unless a finding names one."""
     said = [finding.summary for finding in result.findings]
+    closer = next((finding.next for finding in result.findings if finding.next), None)
+    if shown.on_screen:
+        yield from (f"{summary}." for summary in said[:1])
     for sentence in result.verdict:
         if not any(sentence.rstrip(".") == summary for summary in said):
             yield f"{sentence.rstrip('.')}."
-    if result.next is not None and not any(finding.next for finding in result.findings):
-        yield f"next: {result.next}"
+    following = closer or result.next
+    if following is not None and (closer is None or shown.on_screen):
+        yield f"next: {following}"
 
 
 def _of_process(result: Result, shown: Shown) -> Iterator[Block[Any]]:

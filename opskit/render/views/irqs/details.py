@@ -150,12 +150,12 @@ COMMAND: Sequence[Field[Command]] = (
 _TOP = 5  # interrupts
 
 
-def blocks(result: Result, *, verbose: bool) -> Iterator[Block[Any]]:
-    """The busiest interrupts of devices; `verbose`: all interrupts, the interfaces, the pinned threads."""
+def blocks(result: Result, *, verbose: bool, top: int | None) -> Iterator[Block[Any]]:
+    """The busiest interrupts of devices; `verbose`: all interrupts, the interfaces, the pinned threads. `top`: rows of each (-n)."""
     if not verbose:
-        top = [each for each in result.top if each.is_of_device and each.rate]
-        if top:
-            yield _details(INTERRUPT, top[:_TOP], len(top), "interrupts of devices")
+        devices = [each for each in result.top if each.is_of_device and each.rate]
+        if devices:
+            yield _details(INTERRUPT, devices, _TOP if top is None else top, "interrupts of devices")
         return
     facts = result.facts
     threads = placed(facts, facts.pinned)
@@ -165,8 +165,8 @@ def blocks(result: Result, *, verbose: bool) -> Iterator[Block[Any]]:
         (PINNED, threads, "threads that may not use all CPUs"),
     ):
         if rows:
-            yield _details(fields, rows, len(rows), title)
+            yield _details(fields, rows, top, title)
 
 
-def _details(fields: Sequence[Field[Any]], rows: Sequence[Any], total: int, title: str) -> Block[Any]:
-    return Block(fields, rows, total, title, one_line=True, details=True)
+def _details(fields: Sequence[Field[Any]], rows: Sequence[Any], top: int | None, title: str) -> Block[Any]:
+    return Block(fields, rows[: top or None], len(rows), title, one_line=True, details=True)

@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 from opskit.analysis.irqs.jitter import PERCENTS
 from opskit.quantities import duration, percent
-from opskit.render.fields import COUNT, FLAG, ID, NUMBER, SECONDS, SHARE, TEXT, Field, record, records, sheet
+from opskit.render.fields import COUNT, FLAG, ID, NUMBER, SECONDS, SHARE, TEXT, Field, list_of, record, records, sheet
 from opskit.render.report import Block, Metrics, Report
+from opskit.render.views.irqs.fields import cpus_text, share_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from opskit.analysis.irqs.jitter import Moment, Result, Row
+    from opskit.collect.irqs.real_time import RealTime
     from opskit.render.report import About
 
 _TOP_STALLS = 5
@@ -81,6 +83,19 @@ FAILED: Sequence[Field[tuple[int, str]]] = (
     Field("cpu", ID, value=lambda it: it[0]),
     Field("why", value=lambda it: it[1]),
 )
+REAL_TIME: Sequence[Field[RealTime]] = (
+    Field("pid", ID, "pid", attrgetter("process.pid")),
+    Field("start_ticks", ID, value=attrgetter("process.start_ticks")),
+    Field("command", TEXT, "process", attrgetter("process.command"), shrinks=12),
+    Field("tid", ID, "tid"),
+    Field("name", TEXT, "thread", shrinks=12),
+    Field("policy", TEXT, "policy", help="sched(7): fifo, rr, deadline"),
+    Field("allowed", list_of(ID), value=lambda it: sorted(it.allowed), help="CPUs that it may run on"),
+    Field("allowed_text", TEXT, "CPUs", lambda it: cpus_text(it.allowed), json=False, shrinks=8),
+    Field("cpu", ID, "last on", help="the CPU that it ran on last"),
+    Field("running", SHARE, "running", lambda it: round(it.running, 4), show=share_text, help="0 to 1 of a CPU"),
+    Field("slice_s", SECONDS, "at a time", _rounded(attrgetter("slice_s")), show=_or_dash, help="how long it kept a CPU on average"),
+)  # fmt: skip
 JITTER: Sequence[Field[Result]] = (
     Field("began_utc", TEXT, value=lambda it: f"{it.facts.began:%Y-%m-%dT%H:%M:%S.%f}Z"),
     Field("window_s", NUMBER, value=attrgetter("facts.ask.window_s"), help="that was asked for"),
@@ -88,6 +103,8 @@ JITTER: Sequence[Field[Result]] = (
     Field("interrupted", FLAG, value=attrgetter("facts.interrupted"), help="ended early: see each CPU's elapsed_s"),
     Field("cpus", records(ROW), value=lambda it: [*it.rows]),
     Field("stalls", records(STALL), value=lambda it: [*it.stalls], help="the longest ones first, of each CPU at most 100"),
+    Field("real_time", records(REAL_TIME), value=lambda it: [*it.facts.real_time], help="threads that run before the meters, the busiest first"),
+    Field("hogged", list_of(ID), value=lambda it: [blame.cpu for blame in it.hogs], help="CPUs whose stalls these threads cause"),
     Field("failed", records(FAILED), value=lambda it: [*it.facts.failed], help="CPUs that could not be measured"),
     Field("unseen", TEXT, help="what this meter cannot see"),
 )  # fmt: skip
@@ -112,13 +129,18 @@ def _blocks(result: Result, *, text: bool, verbose: bool, top: int | None) -> It
     rows: Sequence[Row] = result.rows
     if not text:
         rows = sorted(rows, key=lambda row: -(row.most_s or 0.0))
-    limit = None if text or verbose else top or None
-    yield Block(columns, rows[:limit], len(rows), one_line=True)
+    if rows:
+        yield Block(columns, rows[: top or None], len(rows), one_line=True)
     stalls = [each for each in result.stalls if verbose or each.stall.lasted_s >= _WORTH_S]
     if stalls and not (text and not verbose):
-        shown = stalls if verbose or top == 0 else stalls[:_TOP_STALLS]
-        yield Block(_stall_fields(result), shown, len(stalls), "longest stalls", one_line=True, details=True)
+        most = top or (None if verbose or top == 0 else _TOP_STALLS)
+        yield Block(_stall_fields(result), stalls[:most], len(stalls), "longest stalls", one_line=True, details=True)
+    threads = result.facts.real_time
+    if threads and verbose:
+        yield Block(REAL_TIME, threads, len(threads), "real-time threads", one_line=True, details=True)
 
 
 def _metrics(result: Result) -> Iterator[Metrics]:
     yield Metrics("opskit_irqs_jitter", ROW, result.rows)
+    named = [field for field in REAL_TIME if field.name in ("pid", "command", "tid", "name", "policy", "running")]
+    yield Metrics("opskit_irqs_jitter_real_time", named, result.facts.real_time)

@@ -74,14 +74,14 @@ def _blocks(result: Result, shown: Shown, moments: Sequence[Moment]) -> Iterator
     rows = rows_shown(result, shown)
     if rows:
         yield Block(TEXT_TABLE if shown.text else TABLE, rows, len(result.rows), one_line=True)
-    if shown.strip and moments:
+    if shown.strip and moments and moments[-1].loads:
         from opskit.render.views.irqs import strip
 
         yield strip.block(moments)
     if shown.verbose or not shown.text:
         from opskit.render.views.irqs.details import blocks
 
-        yield from blocks(result, verbose=shown.verbose)
+        yield from blocks(result, verbose=shown.verbose, top=shown.top)
 
 
 def _verdict(result: Result) -> Iterator[str]:

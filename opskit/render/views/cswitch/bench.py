@@ -5,7 +5,8 @@ from __future__ import annotations
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
-from opskit.quantities import duration, number_ranges, short_size
+from opskit.quantities import duration, number_ranges, short_size, whole
+from opskit.render.cells import or_dash
 from opskit.render.fields import COUNT, FLAG, NUMBER, SECONDS, SIZE, TEXT, Field, record, records, sheet
 from opskit.render.report import Block, Metrics, Report
 
@@ -15,10 +16,6 @@ if TYPE_CHECKING:
     from opskit.analysis.cswitch.bench import Result, Row, Server
     from opskit.collect.cswitch.bench import Pairing
     from opskit.render.report import About
-
-
-def _or_dash(seconds: float | None) -> str:
-    return "-" if seconds is None else duration(seconds)
 
 
 def _seconds(name: str) -> Callable[[Any], float | None]:
@@ -78,11 +75,11 @@ TEXT_COLUMNS: Sequence[Field[Row]] = (
 COLUMNS: Sequence[Field[Row]] = (
     Field("where", TEXT, "cost of a"),
     Field("cpus", TEXT, "CPU", lambda row: _cpus(row) or "any", right=True),
-    Field("least", SECONDS, "least", _seconds("least_ns"), show=_or_dash),
-    Field("median", SECONDS, "median", _seconds("median_ns"), show=_or_dash),
+    Field("least", SECONDS, "least", _seconds("least_ns"), show=or_dash(duration)),
+    Field("median", SECONDS, "median", _seconds("median_ns"), show=or_dash(duration)),
     Field("memory", SIZE, "memory", attrgetter("working_set_bytes"), show=lambda size: short_size(size) if size else "-", rank=1),
-    Field("cache", TEXT, "fits in", show=lambda name: name or "-", rank=3),
-    Field("switches", COUNT, "switches", show=lambda number: "-" if number is None else f"{number:,}", rank=2),
+    Field("cache", TEXT, "fits in", show=or_dash(str), rank=3),
+    Field("switches", COUNT, "switches", show=or_dash(whole), rank=2),
     Field("cpu", SECONDS, "CPU time", attrgetter("cpu_s"), show=duration, rank=4),
 )  # fmt: skip
 _METRICS: Sequence[Field[Row]] = (

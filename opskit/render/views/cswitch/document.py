@@ -7,10 +7,11 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from opskit.records import NamedTuple
+from opskit.render.cells import TARGET, rate_at, rounded_at
 from opskit.render.fields import COUNT, FLAG, ID, NUMBER, SHARE, TEXT, Field, list_of, of_part, record, records, sheet
 from opskit.render.report import Metrics
 from opskit.render.views.cswitch.bench import FIELD as BENCH
-from opskit.render.views.cswitch.fields import CPU_ROW, HANDOFF, PROCESS, PROCESS_ROW, QUOTA, THREAD, rounded
+from opskit.render.views.cswitch.fields import CPU_ROW, HANDOFF, PROCESS_ROW, QUOTA, THREAD
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -31,27 +32,27 @@ class Answer(NamedTuple):
 
 
 _PRESSURE: Field[Facts] = Field(
-    "cpu_pressure", SHARE, value=rounded("pressure", 4),
+    "cpu_pressure", SHARE, value=rounded_at("pressure", 4),
     help="0 to 1, of the window: some task of its cgroup waited, or one of the machine where that has no PSI",
 )  # fmt: skip
 MACHINE: Sequence[Field[Facts]] = (
-    Field("runnable", NUMBER, value=rounded("runnable", 2), help="tasks of the machine that wanted to run, on average"),
-    Field("switches_per_s", NUMBER, value=rounded("switches", 1), help="of the machine"),
+    Field("runnable", NUMBER, value=rounded_at("runnable", 2), help="tasks of the machine that wanted to run, on average"),
+    Field("switches_per_s", NUMBER, value=rate_at("switches"), help="of the machine"),
 )  # fmt: skip
 MOMENT: Sequence[Field[Moment]] = (
-    Field("at_s", NUMBER, value=rounded("at_s", 3), help="the end of the look, since the first one began"),
-    Field("waiting", NUMBER, value=rounded("waiting", 4), help="of all threads together: 1 is one thread that always waits"),
-    Field("running", NUMBER, value=rounded("running", 4), help="the same: 1 is one CPU"),
+    Field("at_s", NUMBER, value=rounded_at("at_s", 3), help="the end of the look, since the first one began"),
+    Field("waiting", NUMBER, value=rounded_at("waiting", 4), help="of all threads together: 1 is one thread that always waits"),
+    Field("running", NUMBER, value=rounded_at("running", 4), help="the same: 1 is one CPU"),
     Field("worst", TEXT, help="the thread, without a PID the process, that waited most"),
-    Field("worst_waiting", SHARE, value=rounded("worst_waiting", 4)),
-    Field("runnable", NUMBER, value=rounded("runnable", 2)),
-    Field("switches_per_s", NUMBER, value=rounded("switches", 1)),
-    Field("cpu_pressure", SHARE, value=rounded("pressure", 4)),
+    Field("worst_waiting", SHARE, value=rounded_at("worst_waiting", 4)),
+    Field("runnable", NUMBER, value=rounded_at("runnable", 2)),
+    Field("switches_per_s", NUMBER, value=rate_at("switches")),
+    Field("cpu_pressure", SHARE, value=rounded_at("pressure", 4)),
 )  # fmt: skip
 _WAITS: Sequence[Field[Result]] = (
-    Field("process", record(PROCESS), value=attrgetter("facts.process"), help="null: the machine"),
+    Field("process", record(TARGET), value=attrgetter("facts.process"), help="null: the machine"),
     Field("is_jvm", FLAG, value=lambda it: None if it.facts.process is None else it.facts.is_jvm),
-    Field("window_s", NUMBER, value=rounded("facts.window_s", 3)),
+    Field("window_s", NUMBER, value=rounded_at("facts.window_s", 3)),
     Field("thread_count", COUNT, value=attrgetter("facts.all_threads"), help="also those that neither ran nor waited"),
     Field("threads", records(THREAD), value=lambda it: [*it.rows] if it.facts.process is not None else None,
           help="of the process, those that ran or waited: the longest wait first"),

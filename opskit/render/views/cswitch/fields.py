@@ -6,6 +6,7 @@ from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Any
 
 from opskit.quantities import duration, listed, number_ranges, percent
+from opskit.render.cells import or_dash, rate_field, rounded_at, share_field
 from opskit.render.fields import COUNT, FLAG, ID, NUMBER, SECONDS, SHARE, TEXT, Field, list_of, records
 
 if TYPE_CHECKING:
@@ -18,34 +19,6 @@ if TYPE_CHECKING:
 # sched(7)
 POLICIES = {0: "other", 1: "fifo", 2: "rr", 3: "batch", 5: "idle", 6: "deadline", 7: "ext"}
 _MOST_PINNED = 2  # threads in a cell; json has all
-
-
-def rounded(path: str, digits: int) -> Callable[[Any], float | None]:
-    """A value without digits that mean nothing; None stays None."""
-    read = attrgetter(path)
-
-    def value(row: Any) -> float | None:
-        found = read(row)
-        return None if found is None else round(found, digits)
-
-    return value
-
-
-def _or_dash(show: Callable[[Any], str]) -> Callable[[Any], str]:
-    return lambda value: "-" if value is None else show(value)
-
-
-def _share(name: str, title: str, path: str, **more: Any) -> Field[Any]:
-    return Field(name, SHARE, title, rounded(path, 4), show=_or_dash(percent), **more)
-
-
-def _rate(name: str, title: str, path: str, **more: Any) -> Field[Any]:
-    return Field(name, NUMBER, title, rounded(path, 2), show=_or_dash(rate), **more)
-
-
-def rate(per_s: float) -> str:
-    """A number a second: `15,204`, `0.5`."""
-    return f"{per_s:,.0f}" if per_s >= 9.95 or per_s == 0 else f"{per_s:.1f}"
 
 
 def name_of(thread: Thread) -> str:
@@ -67,38 +40,43 @@ def waits_of(of: str) -> tuple[Field[Any], ...]:
     """The shares of the window: `of` is `thread` of a Row, or `waits` of a ProcessRow."""
     whole = "0 to 1, of the window" if of == "thread" else "of all threads together: 1 is one CPU for the whole window"
     return (
-        _share("waiting", "waits", f"{of}.waiting", help=f"runnable without a CPU; {whole}; null: unknown"),
-        _share("running", "runs", f"{of}.running", help=f"on a CPU; {whole}"),
+        share_field("waiting", "waits", f"{of}.waiting", help=f"runnable without a CPU; {whole}; null: unknown"),
+        share_field("running", "runs", f"{of}.running", help=f"on a CPU; {whole}"),
     )
 
 
 def switches_of(of: str) -> tuple[Field[Any], ...]:
     """The context switches a second, likewise."""
     return (
-        _rate("voluntary_per_s", "vol/s", f"{of}.voluntary", rank=6, help="voluntary context switches: it slept"),
-        _rate(
+        rate_field("voluntary_per_s", "vol/s", f"{of}.voluntary", rank=6, help="voluntary context switches: it slept"),
+        rate_field(
             "involuntary_per_s", "invol/s", f"{of}.involuntary", rank=5,
             help="involuntary context switches: another thread took its CPU",
         ),
     )  # fmt: skip
 
 
-THROTTLED: Field[Row] = _share(
+def _milliseconds(row: Row) -> float | None:
+    wait_s = row.thread.average_wait_s
+    return None if wait_s is None else round(wait_s * 1000, 3)
+
+
+THROTTLED: Field[Row] = share_field(
     "throttled",
     "throttled",
     "thread.throttled",
     help="the part of `waiting` for which its cgroup had used up its quota",
 )
 AVERAGE_WAIT: Field[Row] = Field(
-    "average_wait_s", SECONDS, "each wait", lambda row: _digits(row.thread.average_wait_s), show=_or_dash(duration), rank=4,
+    "average_wait_s", SECONDS, "each wait", rounded_at("thread.average_wait_s", 9), show=or_dash(duration), rank=4,
     help="how long it waited each time it got a CPU",
 )  # fmt: skip
 # Text has numbers without units.
-AVERAGE_WAIT_MS: Field[Row] = Field(
-    "average_wait_ms", NUMBER, "each wait ms", lambda row: _digits(row.thread.average_wait_s, 1000, 3)
+AVERAGE_WAIT_MS: Field[Row] = Field("average_wait_ms", NUMBER, "each wait ms", _milliseconds)
+MIGRATIONS: Field[Row] = rate_field(
+    "migrations_per_s", "migr/s", "thread.migrations", rank=7, help="moves to another CPU"
 )
-MIGRATIONS: Field[Row] = _rate("migrations_per_s", "migr/s", "thread.migrations", rank=7, help="moves to another CPU")
-SLICES: Field[Any] = _rate("slices_per_s", "", "thread.slices", help="how often it got a CPU")
+SLICES: Field[Any] = rate_field("slices_per_s", "", "thread.slices", help="how often it got a CPU")
 CPU: Field[Row] = Field("cpu", ID, "cpu", attrgetter("thread.cpu"), rank=8, help="the one it ran on last")
 ALLOWED: Field[Row] = Field(
     "allowed_cpus", TEXT, "may use", lambda row: number_ranges(row.thread.allowed) or "-", rank=9, help="CPUs"
@@ -130,10 +108,6 @@ THREAD: Sequence[Field[Row]] = (
 )  # fmt: skip
 
 
-def _digits(seconds: float | None, units: int = 1, digits: int = 9) -> float | None:
-    return None if seconds is None else round(seconds * units, digits)
-
-
 def _worst(name: str) -> Callable[[ProcessRow], Any]:
     def value(row: ProcessRow) -> Any:
         worst = row.waits.worst
@@ -144,13 +118,6 @@ def _worst(name: str) -> Callable[[ProcessRow], Any]:
     return value
 
 
-PROCESS: Sequence[Field[Process]] = (
-    Field("pid", ID),
-    Field("start_ticks", ID, help="clock ticks since boot"),
-    Field("command"),
-    Field("uid", ID),
-    Field("user"),
-)
 PID: Field[ProcessRow] = Field("pid", ID, "pid", attrgetter("waits.process.pid"))
 COMMAND: Field[ProcessRow] = Field("command", TEXT, "command", attrgetter("waits.process.command"), shrinks=12)
 USER: Field[ProcessRow] = Field("user", TEXT, "user", attrgetter("waits.process.user"), rank=8)
@@ -168,13 +135,13 @@ WORST_WAITS: Field[ProcessRow] = Field(
     rounded("waits.worst_waiting", 4),
     rank=3,
     help="0 to 1, of the window: the thread that waited most",
-    show=_or_dash(percent),
+    show=or_dash(percent),
 )
 PROCESS_ROW: Sequence[Field[ProcessRow]] = (
     PID,
     Field("start_ticks", ID, value=attrgetter("waits.process.start_ticks"), help="clock ticks since boot"),
     *waits_of("waits"),
-    _rate("slices_per_s", "", "waits.slices", help="how often its threads got a CPU"),
+    rate_field("slices_per_s", "", "waits.slices", help="how often its threads got a CPU"),
     *switches_of("waits"),
     MOVED,
     Field("worst_tid", ID, value=_worst("tid")),
@@ -187,7 +154,7 @@ PROCESS_ROW: Sequence[Field[ProcessRow]] = (
 
 
 def _use(name: str, title: str, **more: Any) -> Field[CpuLoad]:
-    return _share(name, title, f"use.{name}", **more)
+    return share_field(name, title, f"use.{name}", **more)
 
 
 _PINNED: Sequence[Field[tuple[int, int, str, float]]] = (
@@ -211,7 +178,7 @@ CPU_ROW: Sequence[Field[CpuLoad]] = (
     _use("irq", "irq", rank=2),
     _use("steal", "steal", help="what the hypervisor ran elsewhere", rank=1),
     _use("idle", "idle"),
-    _rate("net_rx_per_s", "NET_RX/s", "net_rx", rank=3, help="softirqs for received packets"),
+    rate_field("net_rx_per_s", "NET_RX/s", "net_rx", rank=3, help="softirqs for received packets"),
     Field("pinned", records(_PINNED), value=lambda load: [*load.pinned], help="threads that may run on it alone or nearly, and did"),
     Field("pinned_text", TEXT, "pinned threads", _pinned_text, json=False, shrinks=16, rank=4),
 )  # fmt: skip
@@ -228,7 +195,7 @@ QUOTA: Sequence[Field[Quota]] = (
     Field("cpus", NUMBER, "CPUs", lambda quota: round(quota.cpus, 3), help="the quota", show=lambda cpus: f"{cpus:g}"),
     Field("periods", COUNT, "periods", help="in the window"),
     Field("throttled_periods", COUNT, "used up in", help="the periods in which the quota was used up"),
-    Field("throttled", SHARE, "throttled", rounded("throttled", 4), show=_or_dash(percent),
+    Field("throttled", SHARE, "throttled", rounded_at("throttled", 4), show=or_dash(percent),
           help="0 to 1, of the window: at least one of its CPUs was throttled; null: not counted"),
     Field("path", TEXT, "cgroup", shrinks=24),
 )  # fmt: skip

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from opskit.quantities import agreeing, duration, percent, plural
 from opskit.records import NamedTuple
+from opskit.render.cells import rate_text, row_limit
 from opskit.render.report import Block, Report
 from opskit.render.views.cswitch.fields import (
     ALLOWED,
@@ -25,7 +26,6 @@ from opskit.render.views.cswitch.fields import (
     WHY,
     WORST,
     WORST_WAITS,
-    rate,
     switches_of,
     waits_of,
 )
@@ -57,9 +57,7 @@ class Shown(NamedTuple):
 
     def first(self, most: int) -> int | None:
         """How many rows to show; None: all."""
-        if self.top is None:
-            return None if self.text or self.verbose else most
-        return self.top or None
+        return row_limit(self.top, None if self.text or self.verbose else most)
 
 
 TEXT_THREADS: Sequence[Field[Row]] = (
@@ -171,7 +169,7 @@ def _whole(facts: Facts) -> Iterator[str]:
         runnable = f"{facts.runnable:.1f}"
         yield f"{runnable} {agreeing(1 if runnable == '1.0' else 2, 'task')} runnable"
     if facts.switches is not None:
-        yield f"{rate(facts.switches)} switches/s"
+        yield f"{rate_text(facts.switches)} switches/s"
     if facts.pressure is not None:
         whose = "of its cgroup" if facts.pressure_of == "cgroup" else "of the machine"
         yield f"some task {whose} waited {percent(facts.pressure)} of the time (PSI)"

@@ -9,9 +9,10 @@ from opskit.analysis.fds.headroom import is_near
 from opskit.proc.files.limits import UNLIMITED
 from opskit.quantities import listed, percent, plural
 from opskit.records import NamedTuple
+from opskit.render.cells import TARGET
 from opskit.render.fields import COUNT, FLAG, ID, SHARE, TEXT, Field, records, sheet
 from opskit.render.report import Block, Report
-from opskit.render.views.fds.process import OPEN, PROCESS
+from opskit.render.views.fds.process import OPEN
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -65,7 +66,7 @@ def _of_process(field: Field[Any], title: str = "", **more: Any) -> Field[Near]:
     return Field(field.name, field.kind, title, attrgetter(f"process.{field.name}"), help=field.help, **more)
 
 
-_PROCESS = {field.name: field for field in PROCESS}
+_PROCESS = {field.name: field for field in TARGET}
 _OPEN = {field.name: field for field in OPEN}
 
 

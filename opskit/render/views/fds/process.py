@@ -9,6 +9,7 @@ from opskit.analysis.fds.judge import name_of
 from opskit.proc.files.limits import UNLIMITED
 from opskit.quantities import duration, percent, plural, short_duration
 from opskit.records import NamedTuple
+from opskit.render.cells import TARGET, row_limit
 from opskit.render.fields import COUNT, FLAG, ID, NUMBER, SHARE, TEXT, Field, list_of, record, records, sheet
 from opskit.render.report import Block, Report
 from opskit.render.views.java_stack import where_in_java
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from opskit.collect.fd_threads import FdThread
     from opskit.collect.fds.facts import Facts, Group
     from opskit.proc.open_files import OpenFiles
-    from opskit.proc.process import Process
     from opskit.render.report import About
 
 DEFAULT_TOP = 20
@@ -43,9 +43,7 @@ class Shown(NamedTuple):
 
     def first(self, most: int) -> int | None:
         """How many rows to show; None: all."""
-        if self.top is None:
-            return None if self.text or self.verbose else most
-        return self.top or None
+        return row_limit(self.top, None if self.text or self.verbose else most)
 
 
 class Row(NamedTuple):
@@ -110,13 +108,6 @@ def limit_of(value: float) -> int | None:
     return None if value == UNLIMITED else round(value)
 
 
-PROCESS: Sequence[Field[Process]] = (
-    Field("pid", ID),
-    Field("start_ticks", ID, help="clock ticks since boot"),
-    Field("command"),
-    Field("uid", ID),
-    Field("user"),
-)
 OPEN: Sequence[Field[OpenFiles]] = (
     Field("taken", COUNT, help="descriptors below the soft limit"),
     Field("soft_limit", COUNT, value=lambda it: limit_of(it.limit.soft), help="null: no limit"),
@@ -179,7 +170,7 @@ GROWTH: Sequence[Field[Growth]] = (
     Field("limit_in_s", COUNT, value=_limit_in, help="until RLIMIT_NOFILE is reached at this pace"),
 )
 DOCUMENT: Sequence[Field[Result]] = (
-    Field("process", record(PROCESS), value=attrgetter("facts.process")),
+    Field("process", record(TARGET), value=attrgetter("facts.process")),
     Field("is_jvm", FLAG, value=attrgetter("facts.is_jvm")),
     Field("fd_count", COUNT, value=attrgetter("facts.fds")),
     Field("open_files", record(OPEN), value=attrgetter("facts.open"), help="against RLIMIT_NOFILE"),

@@ -6,9 +6,10 @@ from functools import partial
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from opskit.render.fields import COUNT, FLAG, ID, NUMBER, SHARE, SIZE, TEXT, Field, list_of, record, records, sheet
+from opskit.render.cells import TARGET, rate_at, rounded_at
+from opskit.render.fields import COUNT, FLAG, NUMBER, SHARE, SIZE, TEXT, Field, list_of, record, records, sheet
 from opskit.render.report import Metrics
-from opskit.render.views.io.fields import DEVICE, FILE, PROCESS, RATES, THREAD, rounded
+from opskit.render.views.io.fields import DEVICE, FILE, PROCESS, RATES, THREAD
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -16,37 +17,29 @@ if TYPE_CHECKING:
 
     from opskit.analysis.io.result import Result
     from opskit.collect.io.facts import CgroupIo, IoLimit
-    from opskit.proc.process import Process
     from opskit.render.report import Report, Sheet
 
-_PROCESS: Sequence[Field[Process]] = (
-    Field("pid", ID),
-    Field("start_ticks", ID, help="clock ticks since boot"),
-    Field("command"),
-    Field("uid", ID),
-    Field("user"),
-)
 _LIMIT: Sequence[Field[IoLimit]] = (
     Field("path"),
     Field("device", help="major:minor, or its name"),
     Field("what", help="rbps, wbps, riops or wiops"),
     Field("limit", NUMBER),
-    Field("used", NUMBER, value=lambda it: rounded(it.used), help="a second"),
+    Field("used", NUMBER, value=rate_at("used"), help="a second"),
 )
 _CGROUP: Sequence[Field[CgroupIo]] = (
     Field("path"),
-    Field("some", SHARE, value=lambda it: rounded(it.some), help="I/O pressure: some task waited; null: unknown"),
-    Field("full", SHARE, value=lambda it: rounded(it.full), help="the same of all its tasks"),
-    Field("memory_some", SHARE, value=lambda it: rounded(it.memory_some), help="memory pressure"),
-    Field("refaults_per_s", NUMBER, value=lambda it: rounded(it.refaults), help="pages that were read again soon after they were dropped"),
+    Field("some", SHARE, value=rounded_at("some"), help="I/O pressure: some task waited; null: unknown"),
+    Field("full", SHARE, value=rounded_at("full"), help="the same of all its tasks"),
+    Field("memory_some", SHARE, value=rounded_at("memory_some"), help="memory pressure"),
+    Field("refaults_per_s", NUMBER, value=rate_at("refaults"), help="pages that were read again soon after they were dropped"),
     Field("memory_limit_bytes", SIZE),
     Field("usage_bytes", SIZE),
     Field("cache_bytes", SIZE),
     Field("limits", records(_LIMIT), value=lambda it: [*it.limits]),
 )  # fmt: skip
 DOCUMENT: Sequence[Field[Result]] = (
-    Field("process", record(_PROCESS), value=attrgetter("facts.process"), help="null: the machine"),
-    Field("window_s", NUMBER, value=lambda it: rounded(it.facts.window_s)),
+    Field("process", record(TARGET), value=attrgetter("facts.process"), help="null: the machine"),
+    Field("window_s", NUMBER, value=rounded_at("facts.window_s")),
     Field("total", record(RATES), value=attrgetter("facts.total"), help="of the process, or of all that could be read"),
     Field("is_jvm", FLAG, value=attrgetter("facts.is_jvm")),
     Field("threads", records(THREAD), value=lambda it: [*it.rows], help="those that read or write"),
@@ -56,8 +49,8 @@ DOCUMENT: Sequence[Field[Result]] = (
     Field("cgroup", record(_CGROUP), value=attrgetter("facts.cgroup")),
     Field("processes", records(PROCESS), value=lambda it: [*it.processes], help="of the machine"),
     Field("devices", records(DEVICE), value=lambda it: [*it.devices], help="of the machine, those that were ever used"),
-    Field("pressure_some", SHARE, value=lambda it: rounded(it.facts.host_some), help="I/O pressure of the machine; null: unknown"),
-    Field("pressure_full", SHARE, value=lambda it: rounded(it.facts.host_full)),
+    Field("pressure_some", SHARE, value=rounded_at("facts.host_some"), help="I/O pressure of the machine; null: unknown"),
+    Field("pressure_full", SHARE, value=rounded_at("facts.host_full")),
     Field("dirty_bytes", SIZE, value=attrgetter("facts.dirty_bytes")),
     Field("writeback_bytes", SIZE, value=attrgetter("facts.writeback_bytes")),
     Field("next", help="the command for a closer look"),

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from opskit.analysis.io.waits import wait_of
 from opskit.quantities import duration, percent, size, whole
+from opskit.render.cells import rate, rate_at, rounded, rounded_at
 from opskit.render.fields import FLAG, ID, NUMBER, SECONDS, SHARE, TEXT, Field, list_of, records
 from opskit.render.views.java_stack import where_in_java
 
@@ -15,11 +16,6 @@ if TYPE_CHECKING:
 
     from opskit.analysis.io.result import DeviceRow, ProcessRow, Row
     from opskit.collect.io.facts import File, Rates, Seen, Stalled, StalledThread
-
-
-def rounded(value: float | None, digits: int = 3) -> float | None:
-    """Round for text and JSON, from 1,000 on to integers: `%g` would show those as 1.18966e+06. None stays None."""
-    return None if value is None else round(value) if abs(value) >= 1000 else round(value, digits)
 
 
 def _number(value: float | None) -> str:
@@ -63,7 +59,7 @@ def rates_fields(of: Callable[[Any], Rates | None] = lambda row: row) -> Iterato
 
         def value(row: Any, name: str = name) -> float | None:
             rates = of(row)
-            return None if rates is None else rounded(getattr(rates, name))
+            return None if rates is None else rate(getattr(rates, name))
 
         mean = name.startswith("bytes_per_")
         key = name if mean else _RENAMED.get(name, f"{name}_per_s")
@@ -132,7 +128,7 @@ FILE: Sequence[Field[File]] = (
     Field("fd", ID, "fd"),
     Field("kind", TEXT, "kind", rank=2),
     Field(
-        "moved_bytes_per_s", NUMBER, "moved/s", lambda it: rounded(it.moved_bytes), show=_size, right=True,
+        "moved_bytes_per_s", NUMBER, "moved/s", rate_at("moved_bytes"), show=_size, right=True,
         help="by which its position moved forward; null: it has none, or was set",
     ),
     Field("device", TEXT, "on", help="the device or kind of its file system", rank=1),
@@ -155,8 +151,8 @@ THREAD: Sequence[Field[Row]] = (
     Field("user_share", SHARE, value=attrgetter("thread.user"), help="of the window on a CPU in user mode"),
     Field("system_share", SHARE, value=attrgetter("thread.system"), help="the same in the kernel"),
     Field("storage_wait_share", SHARE, value=attrgetter("thread.block_wait"), help="of the window; null: not counted"),
-    Field("major_faults_per_s", NUMBER, value=lambda row: rounded(row.thread.major_faults)),
-    Field("asleep_s", NUMBER, value=lambda row: rounded(row.thread.asleep_s), help="of a thread in state D in all looks"),
+    Field("major_faults_per_s", NUMBER, value=rate_at("thread.major_faults")),
+    Field("asleep_s", NUMBER, value=rounded_at("thread.asleep_s"), help="of a thread in state D in all looks"),
     Field("started", FLAG, value=attrgetter("thread.started"), help="within the window"),
     _WHY,
 )  # fmt: skip
@@ -172,7 +168,7 @@ _COMMAND: Field[ProcessRow] = Field("command", TEXT, "command", attrgetter("proc
 _UID: Field[ProcessRow] = Field("uid", ID, value=attrgetter("process.process.uid"))
 _USER: Field[ProcessRow] = Field("user", TEXT, "user", attrgetter("process.process.user"), rank=7)
 _PROCESS_D: Field[ProcessRow] = Field(
-    "in_d", SHARE, "in D", lambda row: rounded(row.process.in_d), show=_share, rank=5,
+    "in_d", SHARE, "in D", rounded_at("process.in_d"), show=_share, rank=5,
     help="share of the looks with a thread in state D",
 )  # fmt: skip
 PROCESS_COLUMNS = (_PID, *_OF_PROCESS, _PROCESS_D, _USER, _COMMAND, _WHY)
@@ -193,7 +189,9 @@ def _of_device(name: str, key: str, kind: Any, title: str = "", words: str = "",
 
     def value(row: DeviceRow) -> object:
         found = read(row)
-        return rounded(found, 6) if isinstance(found, float) else [*found] if isinstance(found, tuple) else found
+        if isinstance(found, float):
+            return rate(found) if key.endswith("_per_s") else rounded(found, 6)
+        return [*found] if isinstance(found, tuple) else found
 
     return Field(key, kind, title, value, help=words, **more)
 

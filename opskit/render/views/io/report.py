@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from opskit.quantities import agreeing, percent, plural, size
 from opskit.records import NamedTuple
+from opskit.render.cells import row_limit
 from opskit.render.report import Block, Report
 from opskit.render.views.io.fields import DEVICE_COLUMNS, FILE, PROCESS_COLUMNS, thread_columns
 
@@ -34,9 +35,7 @@ class Shown(NamedTuple):
 
     def first(self, most: int) -> int | None:
         """How many rows to show; None: all."""
-        if self.top is None:
-            return None if self.text or self.verbose else most
-        return self.top or None
+        return row_limit(self.top, None if self.text or self.verbose else most)
 
 
 def target(result: Result) -> dict[str, object] | None:

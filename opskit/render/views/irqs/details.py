@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from opskit.quantities import percent
 from opskit.records import NamedTuple
-from opskit.render.fields import COUNT, FLAG, ID, NUMBER, SHARE, TEXT, Field, list_of, map_of, records
+from opskit.render.cells import rate, rate_field, share_field
+from opskit.render.fields import COUNT, FLAG, ID, NUMBER, TEXT, Field, list_of, map_of, records
 from opskit.render.report import Block
-from opskit.render.views.irqs.fields import cpus_text, rate_of, rate_text, rounded, share_text
+from opskit.render.views.irqs.fields import cpus_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -55,8 +56,8 @@ INTERRUPT: Sequence[Field[Interrupt]] = (
     Field("number", ID, help="null: the architecture's own (LOC, RES, …)"),
     Field("name", TEXT, "irq"),
     Field("devices", TEXT, "devices", shrinks=14, help="as the kernel names them"),
-    Field("rate_per_s", NUMBER, "per s", rate_of("rate"), show=rate_text),
-    Field("by_cpu_per_s", map_of(NUMBER), value=lambda row: {str(cpu): rounded(rate) for cpu, rate in sorted(row.by_cpu.items()) if rate}, help="by CPU, without zeros"),
+    rate_field("rate_per_s", "per s", "rate"),
+    Field("by_cpu_per_s", map_of(NUMBER), value=lambda row: {str(cpu): rate(per_s) for cpu, per_s in sorted(row.by_cpu.items()) if per_s}, help="by CPU, without zeros"),
     Field("on", TEXT, "on CPU", lambda row: by_cpu_text(row.by_cpu), json=False),
     Field("affinity", list_of(ID), value=_cpu_list("affinity"), help="smp_affinity: what is allowed"),
     Field("effective", list_of(ID), value=_cpu_list("effective"), help="effective_affinity: what is used"),
@@ -95,8 +96,8 @@ INTERFACE: Sequence[Field[Interface]] = (
         rank=5,
         help="null: ours; `of PID` where it has no name",
     ),
-    Field("packets_per_s", NUMBER, "packets/s", rate_of("packets"), show=rate_text, help="received"),
-    Field("dropped_per_s", NUMBER, "drops/s", rate_of("dropped"), show=rate_text, help="received and dropped"),
+    rate_field("packets_per_s", "packets/s", "packets", help="received"),
+    rate_field("dropped_per_s", "drops/s", "dropped", help="received and dropped"),
     Field("is_virtual", FLAG, help="not of a device"),
     Field("rx_queues", COUNT, "rx queues", _queues("rx"), json=False),
     Field("tx_queues", COUNT, "tx queues", _queues("tx"), json=False, rank=4),
@@ -132,8 +133,8 @@ PINNED: Sequence[Field[Placed]] = (
     Field("nodes_text", TEXT, "node", lambda row: cpus_text(row.nodes), json=False, rank=3),
     Field("cpuset", list_of(ID), value=_cpu_list("thread.cpuset"), help="what its cpuset cgroup allows"),
     Field("is_idle_class", FLAG, value=attrgetter("thread.is_idle_class"), help="it only takes what others leave: SCHED_IDLE, or nice 19"),
-    Field("running", SHARE, "running", lambda row: round(row.thread.running, 4), show=share_text, help="0 to 1 of a CPU; with interrupts that came meanwhile"),
-    Field("lost", SHARE, "waiting", lambda row: None if row.thread.lost is None else round(row.thread.lost, 4), show=share_text, help="0 to 1 of the window: ready, without a CPU"),
+    share_field("running", "running", "thread.running", help="0 to 1 of a CPU; with interrupts that came meanwhile"),
+    share_field("lost", "waiting", "thread.lost", help="0 to 1 of the window: ready, without a CPU"),
 )  # fmt: skip
 BALANCER: Sequence[Field[Balancer]] = (
     Field("pid", ID),

@@ -7,10 +7,11 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from opskit.records import NamedTuple
+from opskit.render.cells import rate_at, rounded_at
 from opskit.render.fields import FLAG, ID, NUMBER, TEXT, Field, list_of, map_of, of_part, record, records, sheet
 from opskit.render.report import Metrics
 from opskit.render.views.irqs.details import BALANCER, COMMAND, INTERFACE, INTERRUPT, PINNED, placed
-from opskit.render.views.irqs.fields import METRICS, ROW, SATURATED, rounded
+from opskit.render.views.irqs.fields import METRICS, ROW, SATURATED
 from opskit.render.views.irqs.jitter import FIELD as JITTER
 
 if TYPE_CHECKING:
@@ -46,12 +47,12 @@ class _OnCpu(NamedTuple):
 
 
 MOMENT: Sequence[Field[Moment]] = (
-    Field("at_s", NUMBER, value=lambda it: round(it.at_s, 3), help="when its window ended, since the watch began"),
+    Field("at_s", NUMBER, value=rounded_at("at_s"), help="when its window ended, since the watch began"),
     Field(
         "loads", map_of(NUMBER), value=lambda it: {str(cpu): round(load, 4) for cpu, load in it.loads.items()},
         help="irq and softirq time of each CPU, 0 to 1",
     ),
-    Field("drops_per_s", NUMBER, value=lambda it: rounded(it.drops), help="packets, of all CPUs"),
+    Field("drops_per_s", NUMBER, value=rate_at("drops"), help="packets, of all CPUs"),
 )  # fmt: skip
 
 
@@ -65,7 +66,7 @@ def _cpus(name: str) -> Any:
 
 
 _INTERRUPTS: Sequence[Field[Interrupts]] = (
-    Field("window_s", NUMBER, value=lambda it: round(it.result.facts.window_s, 3)),
+    Field("window_s", NUMBER, value=rounded_at("result.facts.window_s")),
     Field("cpus", records(ROW), value=lambda it: [*it.result.rows], help="by number; rates are a second over the window"),
     Field("interrupts", records(INTERRUPT), value=lambda it: [*it.result.top], help="by rate"),
     Field("interfaces", records(INTERFACE), value=lambda it: [*it.result.facts.interfaces], help="of our network namespace; of others those whose packets RPS steers"),
@@ -82,10 +83,10 @@ _INTERRUPTS: Sequence[Field[Interrupts]] = (
 )  # fmt: skip
 DOCUMENT: Sequence[Field[Answer]] = (*of_part("interrupts", _INTERRUPTS), JITTER)
 _ON_CPU: Sequence[Field[_OnCpu]] = (Field("cpu", ID), Field("name"), Field("devices"))
-_SOFTIRQ = (*_ON_CPU, Field("softirqs_per_s", NUMBER, value=lambda it: rounded(it.rate), help="by CPU and name"))
+_SOFTIRQ = (*_ON_CPU, Field("softirqs_per_s", NUMBER, value=rate_at("rate"), help="by CPU and name"))
 _INTERRUPT = (
     *_ON_CPU,
-    Field("interrupts_per_s", NUMBER, value=lambda it: rounded(it.rate), help="by CPU, number and devices"),
+    Field("interrupts_per_s", NUMBER, value=rate_at("rate"), help="by CPU, number and devices"),
 )
 _INTERFACE = [
     field for field in INTERFACE if field.name in ("name", "driver", "namespace", "packets_per_s", "dropped_per_s")

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from opskit.quantities import number_ranges, percent
+from opskit.quantities import number_ranges
+from opskit.render.cells import rate, rate_at, rate_text, rounded_at, share_field
 from opskit.render.fields import FLAG, ID, NUMBER, SHARE, TEXT, Field, list_of, map_of
 
 if TYPE_CHECKING:
@@ -16,43 +17,17 @@ if TYPE_CHECKING:
 IPI, TIMER = "IPI", "LOC"
 
 
-def rounded(rate: float | None) -> float | None:
-    """A rate without digits that mean nothing; `%g` shows it whole."""
-    return None if rate is None else round(rate) if rate >= 1000 else round(rate, 1)
-
-
-def rate_text(rate: float | None) -> str:
-    """`13,271`, `4.5`; `-` if it is unknown."""
-    return "-" if rate is None else f"{rate:,.0f}" if rate >= 10 or rate == 0 else f"{rate:.1f}"
-
-
 def cpus_text(cpus: Iterable[int]) -> str:
     """`0-3,8`; `-` where there is none."""
     return number_ranges(cpus) or "-"
 
 
-def share_text(share: float | None) -> str:
-    """`39 %`; `-` if it is unknown."""
-    return "-" if share is None else percent(share)
-
-
-def rate_of(path: str) -> Callable[[Any], float | None]:
-    """Read a rate of a row."""
-    read = attrgetter(path)
-    return lambda row: rounded(read(row))
-
-
-def _use(name: str) -> Callable[[Row], float]:
-    read = attrgetter(f"cpu.use.{name}")
-    return lambda row: round(read(row), 4)
-
-
 def _softirq(name: str) -> Callable[[Row], float | None]:
-    return lambda row: rounded(row.cpu.softirqs.get(name))
+    return lambda row: rate(row.cpu.softirqs.get(name))
 
 
 def _share_field(name: str, title: str, *, rank: int = 0, said: str = "") -> Field[Row]:
-    return Field(name, SHARE, title, _use(name), show=share_text, rank=rank, help=said)
+    return share_field(name, title, f"cpu.use.{name}", rank=rank, help=said)
 
 
 def _rate_field(
@@ -74,38 +49,36 @@ SHARES: Sequence[Field[Row]] = (
 )
 IDLE = _share_field("idle", "idle", rank=5, said="also waiting for disks")
 NET_RX = _rate_field("net_rx", "NET_RX/s", _softirq("NET_RX"), said="network softirqs")
-IPIS = _rate_field("ipis", "IPI/s", rate_of("cpu.ipis"), said="rescheduling and function calls by other CPUs")
+IPIS = _rate_field("ipis", "IPI/s", rate_at("cpu.ipis"), said="rescheduling and function calls by other CPUs")
 DROPS = _rate_field(
-    "drops", "drops/s", rate_of("cpu.drops"), said="packets dropped since its backlog was full; null: unknown"
+    "drops", "drops/s", rate_at("cpu.drops"), said="packets dropped since its backlog was full; null: unknown"
 )
 MORE: Sequence[Field[Row]] = (
-    _rate_field("interrupts", "irqs/s", rate_of("cpu.interrupts"), rank=2, said="of devices"),
-    _rate_field("local_timer", "timer/s", rate_of("cpu.local_timer"), rank=9, said="its own timer (LOC)"),
-    _rate_field("packets", "packets/s", rate_of("cpu.processed"), rank=7, said="processed by its softirqs"),
+    _rate_field("interrupts", "irqs/s", rate_at("cpu.interrupts"), rank=2, said="of devices"),
+    _rate_field("local_timer", "timer/s", rate_at("cpu.local_timer"), rank=9, said="its own timer (LOC)"),
+    _rate_field("packets", "packets/s", rate_at("cpu.processed"), rank=7, said="processed by its softirqs"),
     _rate_field(
         "squeezes",
         "squeezed/s",
-        rate_of("cpu.squeezes"),
+        rate_at("cpu.squeezes"),
         rank=6,
         said="packets were left when its softirq budget was used up",
     ),
     _rate_field(
         "steered",
         "steered/s",
-        rate_of("cpu.steered"),
+        rate_at("cpu.steered"),
         rank=8,
         said="how often another CPU woke it for packets that RPS or RFS gave it",
     ),
 )
-LOAD: Field[Row] = Field(
-    "load", SHARE, "load", lambda row: round(row.load, 4), json=True, help="irq and softirq together"
-)
+LOAD: Field[Row] = Field("load", SHARE, "load", rounded_at("load", 4), json=True, help="irq and softirq together")
 NODE: Field[Row] = Field(
     "node", ID, "node", attrgetter("cpu.node"), rank=10, help="NUMA node; null: unknown, or there is one"
 )
 SATURATED: Field[Row] = Field("is_saturated", FLAG, value=attrgetter("is_saturated"))
 SOFTIRQS: Field[Row] = Field(
-    "softirqs_per_s", map_of(NUMBER), value=lambda row: {name: rounded(rate) for name, rate in row.cpu.softirqs.items()}, help="by name"
+    "softirqs_per_s", map_of(NUMBER), value=lambda row: {name: rate(per_s) for name, per_s in row.cpu.softirqs.items()}, help="by name"
 )  # fmt: skip
 SIBLINGS: Field[Row] = Field(
     "siblings", list_of(ID), value=lambda row: sorted(row.cpu.siblings), help="SMT threads of its core"

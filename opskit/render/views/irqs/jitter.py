@@ -9,39 +9,27 @@ from typing import TYPE_CHECKING, Any
 
 from opskit.analysis.irqs.jitter import PERCENTS
 from opskit.quantities import duration, percent
+from opskit.render.cells import or_dash, rounded, rounded_at, share_field
 from opskit.render.fields import COUNT, FLAG, ID, NUMBER, SECONDS, SHARE, TEXT, Field, list_of, record, records, sheet
 from opskit.render.report import Block, Metrics, Report
-from opskit.render.views.irqs.fields import cpus_text, share_text
+from opskit.render.views.irqs.fields import cpus_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from opskit.analysis.irqs.jitter import Moment, Result, Row
     from opskit.collect.irqs.real_time import RealTime
     from opskit.render.report import About
 
 _TOP_STALLS = 5
+_NS = 9  # digits of seconds
 _WORTH_S = 0.001  # a stall that is listed without -v
-
-
-def _or_dash(seconds: float | None) -> str:
-    return "-" if seconds is None else duration(seconds)
-
-
-def _rounded(read: Callable[[Any], float | None]) -> Callable[[Any], float | None]:
-    """Nanoseconds."""
-
-    def value(row: Any) -> float | None:
-        found = read(row)
-        return None if found is None else round(found, 9)
-
-    return value
 
 
 def _percentile(place: int) -> Field[Row]:
     name = f"p{PERCENTS[place]:g}"
     return Field(
-        f"{name.replace('.', '_')}_s", SECONDS, name, _rounded(lambda row: row.percentiles_s[place]), show=_or_dash,
+        f"{name.replace('.', '_')}_s", SECONDS, name, lambda row: rounded(row.percentiles_s[place], _NS), show=or_dash(duration),
         rank={3: 4, 4: 6}.get(place, 0), help=f"{PERCENTS[place]:g} % are not later",
     )  # fmt: skip
 
@@ -49,11 +37,11 @@ def _percentile(place: int) -> Field[Row]:
 ROW: Sequence[Field[Row]] = (
     Field("cpu", ID, "CPU", attrgetter("meter.cpu")),
     Field("samples", COUNT, "samples", rank=5, help="wake-ups; spin: gaps of 5 us or more"),
-    Field("least_s", SECONDS, "least", _rounded(attrgetter("least_s")), show=_or_dash, rank=7),
+    Field("least_s", SECONDS, "least", rounded_at("least_s", _NS), show=or_dash(duration), rank=7),
     *map(_percentile, range(len(PERCENTS))),
-    Field("most_s", SECONDS, "longest", _rounded(attrgetter("most_s")), show=_or_dash),
+    Field("most_s", SECONDS, "longest", rounded_at("most_s", _NS), show=or_dash(duration)),
     Field("stalls", COUNT, "stalls", attrgetter("meter.stall_count"), rank=3, help="of 300 us or more; spin: of 5 us"),
-    Field("lost", SHARE, "lost", lambda row: None if row.lost is None else round(row.lost, 5), show=lambda it: "-" if it is None else percent(it), rank=2, help="spin: share of the time that was lost in gaps"),
+    Field("lost", SHARE, "lost", rounded_at("lost", 5), show=or_dash(percent), rank=2, help="spin: share of the time that was lost in gaps"),
     Field("measuring", SHARE, "measuring", lambda row: round(row.cpu, 4), rank=8, help="share of the CPU that measuring took"),
     Field("elapsed_s", NUMBER, value=lambda row: round(row.meter.elapsed_s, 3)),
 )  # fmt: skip
@@ -76,7 +64,7 @@ def _stall_fields(result: Result) -> Sequence[Field[Moment]]:
 
 STALL: Sequence[Field[Moment]] = (
     Field("cpu", ID),
-    Field("lasted_s", NUMBER, value=_rounded(attrgetter("stall.lasted_s"))),
+    Field("lasted_s", NUMBER, value=rounded_at("stall.lasted_s", _NS)),
     Field("at_s", NUMBER, value=lambda it: round(it.stall.at_s, 6), help="its end, since the begin"),
 )
 FAILED: Sequence[Field[tuple[int, str]]] = (
@@ -93,8 +81,8 @@ REAL_TIME: Sequence[Field[RealTime]] = (
     Field("allowed", list_of(ID), value=lambda it: sorted(it.allowed), help="CPUs that it may run on"),
     Field("allowed_text", TEXT, "CPUs", lambda it: cpus_text(it.allowed), json=False, shrinks=8),
     Field("cpu", ID, "last on", help="the CPU that it ran on last"),
-    Field("running", SHARE, "running", lambda it: round(it.running, 4), show=share_text, help="0 to 1 of a CPU"),
-    Field("slice_s", SECONDS, "at a time", _rounded(attrgetter("slice_s")), show=_or_dash, help="how long it kept a CPU on average"),
+    share_field("running", "running", "running", help="0 to 1 of a CPU"),
+    Field("slice_s", SECONDS, "at a time", rounded_at("slice_s", _NS), show=or_dash(duration), help="how long it kept a CPU on average"),
 )  # fmt: skip
 JITTER: Sequence[Field[Result]] = (
     Field("began_utc", TEXT, value=lambda it: f"{it.facts.began:%Y-%m-%dT%H:%M:%S.%f}Z"),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from opskit.proc.ranges import KINDS
 from opskit.quantities import duration, signed_size, size
 from opskit.records import NamedTuple
+from opskit.render.cells import or_dash
 from opskit.render.fields import (
     COUNT,
     FLAG,
@@ -56,10 +57,6 @@ def title(kind: str) -> str:
 
 def _blank(show: Callable[[Any], str]) -> Callable[[Any], str]:
     return lambda value: show(value) if value else ""
-
-
-def _known(show: Callable[[Any], str]) -> Callable[[Any], str]:
-    return lambda value: "-" if value is None else show(value)
 
 
 def _of_usage(name: str) -> Callable[[Line], int | None]:
@@ -122,7 +119,7 @@ DETAILS: Field[Line] = Field("details", TEXT, "details", help="for people", shri
 SAMPLED_AT: Field[Line] = Field("at_s", NUMBER, "at_s", lambda line: round(line.at_s, 1))
 # The columns of a table: what is zero or the same is left empty.
 _KIND: Field[Line] = Field("kind", TEXT, "memory", show=title)
-_RESIDENT: Field[Line] = Field("bytes", Kind(SIZE.schema, _known(size), right=True), "resident")
+_RESIDENT: Field[Line] = Field("bytes", Kind(SIZE.schema, or_dash(size), right=True), "resident")
 TABLE: Sequence[Field[Line]] = (_KIND, _RESIDENT, DETAILS)
 WATCHED: Sequence[Field[Line]] = (
     _KIND,
@@ -148,7 +145,7 @@ PARTS_TABLE: Sequence[Field[Part]] = (
 
 def _level(name: str, heading: str, rank: int, help: str, kind: Kind = SIZE) -> Field[MemoryGroup]:  # noqa: A002
     """A column; on a narrow terminal those with the highest rank are left out."""
-    return Field(name, kind, heading, help=help, show=_known(kind.show) if kind.show else None, rank=rank)
+    return Field(name, kind, heading, help=help, show=or_dash(kind.show) if kind.show else None, rank=rank)
 
 
 _PATH: Field[MemoryGroup] = Field("path", TEXT, "cgroup", shrinks=12)
@@ -179,10 +176,10 @@ LEVEL_DOCUMENT: Sequence[Field[MemoryGroup]] = (
 )
 MEMBER: Sequence[Field[Member]] = (
     Field("pid", ID, "pid"),
-    Field("anon_bytes", SIZE, "anon", help="memory that is not of a file", show=_known(size)),
-    Field("shmem_bytes", SIZE, "shmem", help="shared memory that it maps, and maybe others too", show=_known(size)),
-    Field("swap_bytes", SIZE, "swap", show=_known(size)),
-    Field("page_table_bytes", SIZE, "page tables", show=_known(size)),
+    Field("anon_bytes", SIZE, "anon", help="memory that is not of a file", show=or_dash(size)),
+    Field("shmem_bytes", SIZE, "shmem", help="shared memory that it maps, and maybe others too", show=or_dash(size)),
+    Field("swap_bytes", SIZE, "swap", show=or_dash(size)),
+    Field("page_table_bytes", SIZE, "page tables", show=or_dash(size)),
     Field("command", TEXT, "command"),
 )
 UNHELD: Sequence[Field[Unheld]] = (

@@ -6,6 +6,7 @@ from copy import copy
 from typing import TYPE_CHECKING, Any
 
 from opskit.quantities import duration, percent, plain, twelve_digits, whole
+from opskit.render.cells import or_dash
 from opskit.render.fields import COUNT, FLAG, NUMBER, TEXT, Field, Kind, map_of, record, records
 
 if TYPE_CHECKING:
@@ -19,12 +20,8 @@ if TYPE_CHECKING:
 PERCENTILES = ("p50", "p90", "p99", "p99.9")
 
 
-def _known(show: Callable[[Any], str]) -> Callable[[Any], str]:
-    return lambda value: "-" if value is None else show(value)
-
-
 def _number(show: Callable[[Any], str], dump: Callable[[Any], Any] = twelve_digits) -> Kind:
-    return Kind({"type": "number"}, _known(show), right=True, dump=dump)
+    return Kind({"type": "number"}, or_dash(show), right=True, dump=dump)
 
 
 def _fixed(value: float | None) -> str | None:
@@ -35,7 +32,7 @@ SECONDS, SHARE = _number(duration), _number(percent)
 _RATE = _number(lambda value: f"{value:,.1f}")
 _AT = _number(lambda value: f"{value:.1f}", dump=lambda value: round(value, 3))
 _NAMES = Kind({"type": "array", "items": TEXT.schema}, ", ".join, dump=list)
-_COUNTED = Kind({"type": "integer"}, _known(whole), right=True)
+_COUNTED = Kind({"type": "integer"}, or_dash(whole), right=True)
 
 STOP: Sequence[Field[Stop]] = (
     Field("time", TEXT, "time", lambda stop: stop.stamp.text or None, help="the date as the log has it"),

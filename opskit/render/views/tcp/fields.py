@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from opskit.analysis.tcp.words import connection_answer, sentence
 from opskit.proc.tcp_sockets import STATES, address_text, host_text
 from opskit.quantities import duration, listed, percent, short_duration, size
+from opskit.render.cells import or_dash, rounded_at
 from opskit.render.fields import COUNT, FLAG, ID, NUMBER, SHARE, SIZE, TEXT, Field, list_of, map_of, record, records
 
 if TYPE_CHECKING:
@@ -16,17 +17,6 @@ if TYPE_CHECKING:
     from opskit.analysis.tcp.result import Group, Judged, Shares
     from opskit.collect.fd_threads import FdThread
     from opskit.collect.tcp.facts import Closing, Owner
-
-
-def _rounded(name: str, digits: int) -> Callable[[Any], float | None]:
-    """A value of the rates, without digits that mean nothing."""
-    read = attrgetter(f"rates.{name}")
-
-    def value(row: Any) -> float | None:
-        found = read(row)
-        return None if found is None else round(found, digits)
-
-    return value
 
 
 def _whole(name: str) -> Callable[[Any], int | None]:
@@ -39,6 +29,10 @@ def _whole(name: str) -> Callable[[Any], int | None]:
     return value
 
 
+def _ms_text(ms: float) -> str:
+    return duration(ms / 1000)
+
+
 SHARES: Sequence[Field[Shares]] = (
     Field("peer", SHARE, value=lambda shares: round(shares.peer, 4), help="the peer's application"),
     Field("network", SHARE, value=lambda shares: round(shares.network, 4)),
@@ -48,32 +42,24 @@ SHARES: Sequence[Field[Shares]] = (
 RATES: Sequence[Field[Any]] = (
     Field("sent_bytes_per_s", SIZE, "sent per s", _whole("sent_bytes_s"), help="acknowledged by the peer"),
     Field("received_bytes_per_s", SIZE, "received per s", _whole("received_bytes_s")),
-    Field("rtt_ms", NUMBER, "rtt ms", _rounded("rtt_ms", 3), help="smoothed round trip time"),
-    Field("min_rtt_ms", NUMBER, "min rtt ms", _rounded("min_rtt_ms", 3), help="the least so far"),
-    Field("loss", SHARE, "loss", _rounded("loss", 6), help="0 to 1: bytes sent again, of all sent"),
-    Field("out_of_order", SHARE, "out of order", _rounded("out_of_order", 6), help="0 to 1, of the segments received"),
-    Field("busy", SHARE, "busy", _rounded("busy", 4), help="0 to 1, of the window: data was on its way"),
-    Field("rwnd_limited", SHARE, "rwnd limited", _rounded("rwnd_limited", 4), help="0 to 1, of the busy time: the peer's window was full"),
-    Field("sndbuf_limited", SHARE, "sndbuf limited", _rounded("sndbuf_limited", 4), help="0 to 1, of the busy time: the send buffer was full"),
+    Field("rtt_ms", NUMBER, "rtt ms", rounded_at("rates.rtt_ms", 3), help="smoothed round trip time"),
+    Field("min_rtt_ms", NUMBER, "min rtt ms", rounded_at("rates.min_rtt_ms", 3), help="the least so far"),
+    Field("loss", SHARE, "loss", rounded_at("rates.loss", 6), help="0 to 1: bytes sent again, of all sent"),
+    Field("out_of_order", SHARE, "out of order", rounded_at("rates.out_of_order", 6), help="0 to 1, of the segments received"),
+    Field("busy", SHARE, "busy", rounded_at("rates.busy", 4), help="0 to 1, of the window: data was on its way"),
+    Field("rwnd_limited", SHARE, "rwnd limited", rounded_at("rates.rwnd_limited", 4), help="0 to 1, of the busy time: the peer's window was full"),
+    Field("sndbuf_limited", SHARE, "sndbuf limited", rounded_at("rates.sndbuf_limited", 4), help="0 to 1, of the busy time: the send buffer was full"),
     Field("receive_queue_bytes", SIZE, "recv queue", attrgetter("rates.recv_queue_bytes"), help="not read by this application"),
     Field("send_queue_bytes", SIZE, "send queue", attrgetter("rates.send_queue_bytes"), help="not acknowledged by the peer"),
 )  # fmt: skip
 TABLE_RATES: Sequence[Field[Any]] = (
-    Field("sent", SIZE, "sent", _whole("sent_bytes_s"), show=lambda rate: _or_dash(rate, lambda it: f"{size(it)}/s"), rank=2),
-    Field("received", SIZE, "received", _whole("received_bytes_s"), show=lambda rate: _or_dash(rate, lambda it: f"{size(it)}/s"), rank=3),
-    Field("rtt", NUMBER, "RTT", attrgetter("rates.rtt_ms"), show=lambda ms: _or_dash(ms, _ms_text), rank=5),
-    Field("min_rtt", NUMBER, "least", attrgetter("rates.min_rtt_ms"), show=lambda ms: _or_dash(ms, _ms_text), rank=6),
-    Field("loss", SHARE, "lost", attrgetter("rates.loss"), show=lambda share: _or_dash(share, percent), rank=4),
-    Field("busy", SHARE, "busy", attrgetter("rates.busy"), show=lambda share: _or_dash(share, percent), rank=7),
+    Field("sent", SIZE, "sent", _whole("sent_bytes_s"), show=or_dash(lambda it: f"{size(it)}/s"), rank=2),
+    Field("received", SIZE, "received", _whole("received_bytes_s"), show=or_dash(lambda it: f"{size(it)}/s"), rank=3),
+    Field("rtt", NUMBER, "RTT", attrgetter("rates.rtt_ms"), show=or_dash(_ms_text), rank=5),
+    Field("min_rtt", NUMBER, "least", attrgetter("rates.min_rtt_ms"), show=or_dash(_ms_text), rank=6),
+    Field("loss", SHARE, "lost", attrgetter("rates.loss"), show=or_dash(percent), rank=4),
+    Field("busy", SHARE, "busy", attrgetter("rates.busy"), show=or_dash(percent), rank=7),
 )  # fmt: skip
-
-
-def _or_dash(value: Any, show: Callable[[Any], str]) -> str:
-    return "-" if value is None else show(value)
-
-
-def _ms_text(ms: float) -> str:
-    return duration(ms / 1000)
 
 
 OWNER: Sequence[Field[Owner]] = (

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from opskit.proc.tcp_sockets import address_text, backlog
-from opskit.quantities import duration, plural
+from opskit.quantities import duration, plural, whole
+from opskit.render.cells import or_dash
 from opskit.render.fields import COUNT, ID, SHARE, TEXT, Field, record
 from opskit.render.report import Block, Report
 from opskit.render.views.tcp.fields import OWNER, host_name
@@ -58,9 +59,9 @@ LISTENER: Sequence[Field[Listener]] = (
     Field("most_waiting", COUNT, "most", help="in the window", rank=3),
     Field("backlog", COUNT, "backlog", lambda it: backlog(it.last), help="of listen(2), at most net.core.somaxconn"),
     Field("filled", SHARE, value=_share, help="0 to 1: most_waiting of backlog"),
-    Field("dropped", COUNT, "dropped", dropped, show=lambda number: "-" if number is None else f"{number:,}", rank=1,
+    Field("dropped", COUNT, "dropped", dropped, show=or_dash(whole), rank=1,
           help="connections that were refused in the window, the queue was full"),
-    Field("dropped_since_start", COUNT, "since start", dropped_since_start, show=lambda number: "-" if number is None else f"{number:,}", rank=2,
+    Field("dropped_since_start", COUNT, "since start", dropped_since_start, show=or_dash(whole), rank=2,
           help="the same since the socket was made"),
     Field("owner", record(OWNER), value=lambda it: it.owner),
     Field("uid", ID, value=lambda it: it.last.uid),

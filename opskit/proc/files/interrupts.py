@@ -16,13 +16,11 @@ from __future__ import annotations
 
 import re
 
-from opskit.errors import BadInput
 from opskit.proc.counters import added_32
-from opskit.proc.lines import lines_of
+from opskit.proc.cpu_columns import split_columns
 from opskit.quantities import integer, integers
 from opskit.records import NamedTuple
 
-_MOST_CPUS = 1 << 16
 # A line without a driver's name ends with the chip's trigger.
 _TRIGGER = re.compile(r"(?:[0-9]+-|.{1,40}-)?(?:edge|level|fasteoi|event|Edge|Level|MSI)?")
 
@@ -67,16 +65,7 @@ class Interrupts(NamedTuple):
 
 def parse_interrupts(text: str) -> Interrupts:
     """Split the lines. Raises BadInput for another heading than `CPU0 CPU1 …`."""
-    heading, *lines = lines_of(text) or [""]
-    cpus = integers(word[3:] if word.startswith("CPU") else "" for word in heading.split())
-    if not cpus or len(cpus) > _MOST_CPUS:
-        raise BadInput("interrupts", "the first line does not name the CPUs", 1, heading)
-    found = {}
-    for line in lines:
-        name, colon, rest = line.partition(":")
-        if colon:
-            found[name.strip()] = rest
-    return Interrupts(tuple(cpus), found)
+    return Interrupts(*split_columns("interrupts", text))
 
 
 def number_of(name: str) -> int | None:

@@ -8,27 +8,20 @@ NET_RX:   98870372  100384062
 
 from __future__ import annotations
 
-from opskit.errors import BadInput
 from opskit.proc.counters import added_32
-from opskit.proc.lines import lines_of
+from opskit.proc.cpu_columns import split_columns
 from opskit.quantities import integers
-
-_MOST_CPUS = 1 << 16
 
 
 def parse_softirqs(text: str) -> dict[str, dict[int, int]]:
     """The counters of each CPU by kind; a line of another form is left out. Raises BadInput without the line of CPUs."""
-    heading, *lines = lines_of(text) or [""]
-    cpus = integers(word[3:] if word.startswith("CPU") else "" for word in heading.split())
-    if not cpus or len(cpus) > _MOST_CPUS:
-        raise BadInput("softirqs", "the first line does not name the CPUs", 1, heading)
+    cpus, lines = split_columns("softirqs", text)
     found = {}
-    for line in lines:
-        name, _, rest = line.partition(":")
+    for name, rest in lines.items():
         words = rest.split()
         counts = integers(words) if len(words) == len(cpus) else None
         if counts is not None:
-            found[name.strip()] = dict(zip(cpus, counts))
+            found[name] = dict(zip(cpus, counts))
     return found
 
 

@@ -13,15 +13,14 @@ import tempfile
 import time
 from pathlib import Path
 
-import jsonschema
 import jvms
 import ntpserver
 import promtext
 import pytest
+from answers import answer, valid
 from clockfacts import BARE, CHRONYD, HEALTHY, server
 from imports import HEAVY, imported
 from nextsteps import try_next
-from schemafiles import schema_of
 from shells import NOBODY
 from stracing import traced
 from terminal import on_terminal
@@ -38,11 +37,7 @@ ZONES = Path("/usr/share/zoneinfo/America/Los_Angeles")
 
 def found(run, *words, code=None):
     """The JSON object, valid by its schema."""
-    done = run("clock", *words, "-f", "json")
-    assert done.code in ((0, 1) if code is None else (code,)), done
-    document = json.loads(done.out)
-    jsonschema.validate(document, schema_of("clock"))
-    return document
+    return answer(run, "clock", *words, codes=(0, 1) if code is None else (code,))
 
 
 def codes(document):
@@ -351,8 +346,7 @@ for _ in $(seq 100); do chronyc -n tracking | grep -q 'Leap status *: Normal' &&
 def test_a_real_chronyd(root_only, offset_s, code):
     """In namespaces of its own, without touching the clock (-x): found in /proc, asked by chronyc."""
     done = in_namespaces(SERVED, offset_s)
-    document = json.loads(done.stdout)
-    jsonschema.validate(document, schema_of("clock"))
+    document = valid("clock", done.stdout)
     [answer] = document["answers"]
     assert (answer["is_synchronised"], answer["reference"], answer["tool"]) == (
         True,

@@ -6,23 +6,21 @@ import json
 import os
 import re
 import subprocess
-import time
+from functools import partial
 
-import jsonschema
 import jvms
 import maven
 import promtext
 import pytest
+from answers import FORMATS, answer, no_thread, no_zombie, refused, valid
 from hostcaches import wait_until
 from imports import HEAVY, imported
 from nextsteps import try_next
-from schemafiles import schema_of
 from shells import NOBODY
 from stracing import ACTS, FORKS, OPENS, traced
 from terminal import on_terminal
 
 SOURCE = jvms.SOURCE.parent / "CpuLoad.java"
-FORMATS = ("table", "text", "json", "csv", "markdown", "prometheus")
 # Two processes that share one CPU; the PID of the second one is printed.
 PAIR = """
 import os, sys
@@ -38,15 +36,7 @@ TICKS = "import sys, time; print(1, flush=True)\nwhile True: time.sleep(0.01)"
 @pytest.fixture
 def of(inprocess):
     """The JSON object of a run, valid by its schema."""
-
-    def run(*words, codes=(0, 1)):
-        done = inprocess("cswitch", *words, "-f", "json")
-        assert done.code in codes, done
-        document = json.loads(done.out)
-        jsonschema.validate(document, schema_of("cswitch"))
-        return document
-
-    return run
+    return partial(answer, inprocess, "cswitch")
 
 
 @pytest.fixture
@@ -83,7 +73,7 @@ def test_every_format_of_a_process_that_waits(inprocess, pair, format_):
     if format_ == "prometheus":
         assert 0 < promtext.value(promtext.parse(done.out), "opskit_cswitch_thread_waiting", tid=first.pid) <= 1
     elif format_ == "json":
-        jsonschema.validate(json.loads(done.out), schema_of("cswitch"))
+        valid("cswitch", done.out)
     else:
         assert str(first.pid) in done.out
         assert "python" in done.out
@@ -96,8 +86,7 @@ def test_the_machine_in_every_format(inprocess, pair, format_):
     done = inprocess("cswitch", "-n", "0", "-i", "0.3", "-f", format_)
     assert done.code in (0, 1), done.err
     if format_ == "json":
-        document = json.loads(done.out)
-        jsonschema.validate(document, schema_of("cswitch"))
+        document = valid("cswitch", done.out)
         rows = {row["pid"]: row for row in document["processes"]}
         for pid in (first.pid, int(first.line)):
             assert rows[pid]["waiting"] > 0.1
@@ -274,21 +263,9 @@ def test_imports(pair):
 
 def test_a_thread_a_zombie_and_nobody(inprocess, spawn):
     """Each has one line and exit code 2."""
-    held = spawn("import threading; threading.Thread(target=threading.Event().wait).start(); print(1, flush=True)")
-    thread = max(map(int, os.listdir(f"/proc/{held.pid}/task")))
-    done = inprocess("cswitch", thread)
-    assert (done.code, done.out) == (2, "")
-    assert str(held.pid) in done.err
-    ended = subprocess.Popen(["true"])
-    while b"State:\tZ" not in open(f"/proc/{ended.pid}/status", "rb").read():  # noqa: SIM115
-        time.sleep(0.01)
-    done = inprocess("cswitch", ended.pid)
-    ended.wait()
-    assert (done.code, done.out) == (2, "")
-    assert len(done.err.splitlines()) == 1
-    done = inprocess("cswitch", ended.pid)
-    advice = "it may have ended; opskit cswitch without a PID shows all"
-    assert (done.code, done.err) == (2, f"opskit: no process {ended.pid}: {advice}\n")
+    no_thread(inprocess, "cswitch", spawn)
+    gone = ": it may have ended; opskit cswitch without a PID shows all"
+    no_zombie(inprocess, "cswitch", "opskit: no process {pid}: it is a zombie: ", gone=gone)
 
 
 BAD = {
@@ -308,6 +285,4 @@ BAD = {
 @pytest.mark.parametrize("words", BAD, ids=" ".join)
 def test_bad_usage(inprocess, words):
     """Exit code 2, and a line that says what to type."""
-    done = inprocess("cswitch", *words)
-    assert (done.code, done.out) == (2, "")
-    assert done.err.startswith(BAD[words]), done.err
+    refused(inprocess("cswitch", *words), BAD[words])

@@ -10,16 +10,14 @@ import signal
 import subprocess
 import sys
 
-import jsonschema
 import nativeprograms
 import promtext
 import pytest
+from answers import FORMATS, answer, refused, valid
 from measuring import gone, measuring
-from schemafiles import schema_of
 from shells import NOBODY
 from terminal import on_terminal
 
-FORMATS = ("table", "text", "json", "csv", "markdown", "prometheus")
 CPU = min(os.sched_getaffinity(0))
 
 
@@ -28,10 +26,7 @@ def of(inprocess):
     """The part `bench` of the JSON object of a run, valid by its schema."""
 
     def run(*words):
-        done = inprocess("cswitch", "--bench", *words, "-f", "json")
-        assert done.code == 0, done
-        document = json.loads(done.out)
-        jsonschema.validate(document, schema_of("cswitch"))
+        document = answer(inprocess, "cswitch", "--bench", *words, codes=(0,))
         assert document["threads"] is None
         return document["bench"]
 
@@ -190,8 +185,7 @@ def test_interrupted_it_shows_what_there_is():
     running.send_signal(signal.SIGINT)
     out, err = running.communicate(timeout=30)
     assert (running.returncode, "Traceback" in err) == (130, False)
-    document = json.loads(out)
-    jsonschema.validate(document, schema_of("cswitch"))
+    document = valid("cswitch", out)
     assert document["bench"]["interrupted"] is True
     assert 1 <= len(document["bench"]["figures"]) < 10
     assert document["verdict"][0].startswith("Interrupted: ")
@@ -250,6 +244,4 @@ BAD = {
 @pytest.mark.parametrize("words", BAD, ids=" ".join)
 def test_bad_usage(inprocess, words):
     """Exit code 2, and a line that says what to type."""
-    done = inprocess("cswitch", *words)
-    assert (done.code, done.out) == (2, "")
-    assert done.err.startswith(BAD[words]), done.err
+    refused(inprocess("cswitch", *words), BAD[words])

@@ -11,18 +11,17 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from functools import partial
 
-import jsonschema
 import promtext
 import pytest
+from answers import FORMATS, answer, no_thread, no_zombie, refused, valid
 from imports import HEAVY, imported
 from nextsteps import try_next
-from schemafiles import schema_of
 from shells import NOBODY
 from stracing import traced
 from terminal import on_terminal
 
-FORMATS = ("table", "text", "json", "csv", "markdown", "prometheus")
 # One of each kind: `prints the port of its TCP connection`.
 KINDS = """
 import ctypes, os, select, socket, sys, tempfile
@@ -68,15 +67,7 @@ sys.stdin.read()
 @pytest.fixture
 def of(inprocess):
     """The JSON object of a run, valid by its schema."""
-
-    def run(*words, codes=(0, 1)):
-        done = inprocess("fds", *words, "-f", "json")
-        assert done.code in codes, done
-        document = json.loads(done.out)
-        jsonschema.validate(document, schema_of("fds"))
-        return document
-
-    return run
+    return partial(answer, inprocess, "fds")
 
 
 @pytest.fixture
@@ -179,8 +170,7 @@ def test_the_machine_and_its_deleted_files_in_every_format(inprocess, options, f
     done = inprocess("fds", *options, "-f", format_)
     assert done.code in (0, 1), done.err
     if format_ == "json":
-        document = json.loads(done.out)
-        jsonschema.validate(document, schema_of("fds"))
+        document = valid("fds", done.out)
         assert document["groups"] is None
         assert document["file_systems" if options else "nearest"]
     elif format_ == "prometheus":
@@ -334,20 +324,8 @@ def test_a_csv_file_of_a_watch_has_one_table(inprocess, holder, tmp_path):
 
 def test_a_thread_a_zombie_and_nobody(inprocess, spawn):
     """Each has one line and exit code 2."""
-    held = spawn("import threading; threading.Thread(target=threading.Event().wait).start(); print(1, flush=True)")
-    thread = max(map(int, os.listdir(f"/proc/{held.pid}/task")))
-    done = inprocess("fds", thread)
-    assert (done.code, done.out) == (2, "")
-    assert str(held.pid) in done.err
-    ended = subprocess.Popen(["true"])
-    while b"State:\tZ" not in open(f"/proc/{ended.pid}/status", "rb").read():  # noqa: SIM115
-        time.sleep(0.01)
-    done = inprocess("fds", ended.pid)
-    ended.wait()
-    assert (done.code, done.out) == (2, "")
-    assert len(done.err.splitlines()) == 1
-    done = inprocess("fds", ended.pid)
-    assert (done.code, done.err) == (2, f"opskit: no process {ended.pid}\n")
+    no_thread(inprocess, "fds", spawn)
+    no_zombie(inprocess, "fds", "opskit: no process {pid}: it is a zombie: ")
 
 
 BAD = {
@@ -366,6 +344,4 @@ BAD = {
 @pytest.mark.parametrize("words", BAD, ids=" ".join)
 def test_bad_usage(inprocess, words):
     """Exit code 2, and a line that says what to type."""
-    done = inprocess("fds", *words)
-    assert (done.code, done.out) == (2, "")
-    assert done.err.startswith(BAD[words]), done.err
+    refused(inprocess("fds", *words), BAD[words])

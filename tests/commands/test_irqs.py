@@ -8,13 +8,13 @@ import json
 import os
 import subprocess
 import sys
+from functools import partial
 from xml.etree import ElementTree as ET
 
-import jsonschema
 import promtext
 import pytest
+from answers import FORMATS, answer, refused
 from imports import HEAVY, imported
-from schemafiles import schema_of
 from shells import NOBODY
 from stracing import ACTS, FORKS, OPENS, traced
 from terminal import on_terminal
@@ -22,7 +22,6 @@ from terminal import on_terminal
 from opskit.proc.files.cpu_times import read_online_cpus
 from opskit.proc.fs import ProcFS
 
-FORMATS = ("table", "text", "json", "csv", "markdown", "prometheus")
 # A thread that sends datagrams to itself over loopback: each is a NET_RX softirq of the CPU that it runs on.
 SENDS = """
 import os, socket, sys, time
@@ -43,15 +42,7 @@ while True:
 @pytest.fixture
 def of(inprocess):
     """The JSON object of a run, valid by its schema."""
-
-    def run(*words):
-        done = inprocess("irqs", *words, "-f", "json")
-        assert done.code in (0, 1), done
-        document = json.loads(done.out)
-        jsonschema.validate(document, schema_of("irqs"))
-        return document
-
-    return run
+    return partial(answer, inprocess, "irqs")
 
 
 @pytest.fixture(scope="module")
@@ -183,6 +174,4 @@ BAD = {
 @pytest.mark.parametrize("words", BAD, ids=" ".join)
 def test_bad_usage(inprocess, words):
     """Exit code 2, and a line that says what to type."""
-    done = inprocess("irqs", *words)
-    assert (done.code, done.out) == (2, "")
-    assert done.err.startswith(BAD[words]), done.err
+    refused(inprocess("irqs", *words), BAD[words])

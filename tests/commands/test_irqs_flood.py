@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import subprocess
 import time
 
 import floodstage
-import jsonschema
 import pytest
+from answers import answer
 from nextsteps import try_next
-from schemafiles import schema_of
 from shellwords import check_syntax
 
 
@@ -26,10 +24,7 @@ def flooded(tmp_path_factory):
 def look(inprocess, *words):
     """The JSON object, valid by its schema, and when it was begun and ended."""
     begin_ns = time.monotonic_ns()
-    done = inprocess("irqs", *words, "-f", "json")
-    assert done.code in (0, 1), done.err
-    document = json.loads(done.out)
-    jsonschema.validate(document, schema_of("irqs"))
+    document = answer(inprocess, "irqs", *words)
     return document, begin_ns, time.monotonic_ns()
 
 

@@ -12,18 +12,16 @@ import signal
 import subprocess
 import time
 
-import jsonschema
 import promtext
 import pytest
+from answers import FORMATS, answer, refused
 from measuring import gone, measuring
-from schemafiles import schema_of
 from shells import NOBODY
 from stracing import ACTS, FORKS, OPENS, SIGNALS, traced
 
 from opskit.proc.files.cpu_times import read_online_cpus
 from opskit.proc.fs import ProcFS
 
-FORMATS = ("table", "text", "json", "csv", "markdown", "prometheus")
 CPU = max(os.sched_getaffinity(0))
 # A real-time thread that takes a CPU for so long, each so often; it prints when, in seconds of the monotonic clock.
 STALLS = """
@@ -45,10 +43,7 @@ def of(inprocess):
     """The part `jitter` of the JSON object of a run, valid by its schema."""
 
     def run(*words):
-        done = inprocess("irqs", "--jitter", *words, "-f", "json")
-        assert done.code == 0, done
-        document = json.loads(done.out)
-        jsonschema.validate(document, schema_of("irqs"))
+        document = answer(inprocess, "irqs", "--jitter", *words, codes=(0,))
         assert document["cpus"] is None
         return {**document["jitter"], "said": " ".join(document["verdict"])}
 
@@ -232,6 +227,4 @@ BAD = {
 @pytest.mark.parametrize("words", BAD, ids=" ".join)
 def test_bad_usage(inprocess, words):
     """Exit code 2, and a line that says what to type."""
-    done = inprocess("irqs", *words)
-    assert (done.code, done.out) == (2, "")
-    assert done.err.startswith(BAD[words]), done.err
+    refused(inprocess("irqs", *words), BAD[words])

@@ -11,13 +11,13 @@ import signal
 import subprocess
 import sys
 import time
+from functools import partial
 from xml.etree import ElementTree as ET
 
-import jsonschema
 import promtext
 import pytest
+from answers import answer, no_thread, no_zombie, refused, valid
 from imports import HEAVY, imported
-from schemafiles import schema_of
 from shells import NOBODY
 from stracing import traced
 from terminal import on_terminal
@@ -55,15 +55,7 @@ def holder(spawn):
 @pytest.fixture
 def of_process(inprocess):
     """The JSON object of a process, valid by its schema."""
-
-    def run(pid, *options, codes=(0, 1)):
-        done = inprocess("mem", pid, "-f", "json", *options)
-        assert done.code in codes, done
-        document = json.loads(done.out)
-        jsonschema.validate(document, schema_of("mem"))
-        return document
-
-    return run
+    return partial(answer, inprocess, "mem")
 
 
 def rollup(pid):
@@ -112,8 +104,7 @@ def test_the_machine_and_its_files_in_every_format(inprocess, options, format_):
     done = inprocess("mem", *options, "-f", format_)
     assert done.code in (0, 1), done.err
     if format_ == "json":
-        document = json.loads(done.out)
-        jsonschema.validate(document, schema_of("mem"))
+        document = valid("mem", done.out)
         assert document["rows"] is None
         assert document["files" if options else "uses"]
     elif format_ == "prometheus":
@@ -141,8 +132,7 @@ def test_a_watch_shows_what_grows(inprocess, spawn):
     """Slopes in JSON, which are those of the samples; a block a sample in text."""
     growing = spawn(GROW)
     done = inprocess("mem", growing.pid, "-w", "-i", "0.25", "-c", "6", "-f", "json")
-    document = json.loads(done.out)
-    jsonschema.validate(document, schema_of("mem"))
+    document = valid("mem", done.out)
     assert len(document["samples"]) == 6
     first, last = document["samples"][0], document["samples"][-1]
     rise = last["rss_bytes"] - first["rss_bytes"]
@@ -289,28 +279,15 @@ def test_imports(holder):
 
 def test_a_thread_of_a_process(inprocess, spawn):
     """As top -H shows it: it has the memory of its process, and the JVM's structures are not found by it."""
-    code = "import threading; threading.Thread(target=threading.Event().wait).start(); print(1, flush=True)"
-    held = spawn(code)
-    thread = max(map(int, os.listdir(f"/proc/{held.pid}/task")))
-    done = inprocess("mem", thread)
-    assert (done.code, done.out) == (2, "")
-    assert done.err.endswith(f" is a thread of process {held.pid}: give {held.pid} instead\n")
+    no_thread(inprocess, "mem", spawn)
 
 
 def test_a_zombie_a_kernel_thread_and_nobody(inprocess):
     """Each has one line and exit code 2."""
-    ended = subprocess.Popen(["true"])
-    while b"State:\tZ" not in open(f"/proc/{ended.pid}/status", "rb").read():  # noqa: SIM115
-        time.sleep(0.01)
-    done = inprocess("mem", ended.pid)
-    ended.wait()
-    assert (done.code, done.out) == (2, "")
-    assert done.err.startswith(f"opskit: {ended.pid} (true) is a zombie")
+    no_zombie(inprocess, "mem", "opskit: {pid} (true) is a zombie")
     if os.path.exists("/proc/2/comm") and open("/proc/2/comm").read() == "kthreadd\n":  # noqa: SIM115
         done = inprocess("mem", 2)
         assert (done.code, done.err) == (2, "opskit: 2 (kthreadd) is a kernel thread, which has no memory of its own\n")
-    done = inprocess("mem", ended.pid)
-    assert (done.code, done.err) == (2, f"opskit: no process {ended.pid}\n")
 
 
 BAD = {
@@ -330,8 +307,7 @@ BAD = {
 def test_bad_usage(inprocess, words):
     """One line, exit code 2, nothing on stdout."""
     done = inprocess("mem", *words)
-    assert (done.code, done.out) == (2, "")
-    assert done.err.startswith(BAD[words])
+    refused(done, BAD[words])
     assert done.err.count("\n") == 1
 
 

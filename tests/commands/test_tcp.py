@@ -11,10 +11,9 @@ import subprocess
 import sys
 from contextlib import ExitStack
 
-import jsonschema
 import promtext
 import pytest
-from schemafiles import schema_of
+from answers import answer
 from shells import NOBODY
 from terminal import on_terminal
 
@@ -60,11 +59,7 @@ BRIEF = ("-i", "0.5")
 
 def found(run, *arguments):
     """The JSON object, valid by its schema."""
-    done = run("tcp", *arguments, "-f", "json")
-    assert done.code in (0, 1), done
-    document = json.loads(done.out)
-    jsonschema.validate(document, schema_of("tcp"))
-    return document
+    return answer(run, "tcp", *arguments)
 
 
 @pytest.fixture

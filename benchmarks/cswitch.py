@@ -21,7 +21,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "suppo
 
 import nativeprograms
 import schedtrace
-from common import OPSKIT, machine, ratio, side_by_side, table, verdict
+from common import OPSKIT, ratio, run_sections, side_by_side, table, verdict
 
 from opskit.collect.cswitch.collect import Collector
 from opskit.collect.cswitch.facts import Request
@@ -109,17 +109,5 @@ def _apart(pid: int, folder: Path) -> tuple[float, float]:
     return points, rates
 
 
-def main() -> int:
-    """Measure and print the chosen sections; exit code 1 where a bound is missed."""
-    chosen = [word for word in sys.argv[1:] if "=" not in word]
-    runs = next((int(word.partition("=")[2]) for word in sys.argv[1:] if word.startswith("runs=")), 7)
-    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # an installed opskit has its byte code
-    print(machine())
-    sections = {"cpu": cpu, "accuracy": accuracy}
-    kept = [sections[name](runs) for name in chosen or sections]
-    print("all bounds are kept" if all(kept) else "a bound is MISSED")
-    return 0 if all(kept) else 1
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_sections({"cpu": cpu, "accuracy": accuracy}))

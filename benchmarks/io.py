@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "support"))
 
 import ioprograms
-from common import OPSKIT, machine, measure, ratio, side_by_side, table, verdict
+from common import OPSKIT, measure, ratio, run_sections, side_by_side, table, verdict
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -134,17 +134,5 @@ def counted(there: str) -> tuple[float, float]:
             return calls, at_s
 
 
-def main() -> int:
-    """Measure and print the chosen sections; exit code 1 where a bound is missed."""
-    chosen = [word for word in sys.argv[1:] if "=" not in word]
-    runs = next((int(word.partition("=")[2]) for word in sys.argv[1:] if word.startswith("runs=")), 7)
-    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # an installed opskit has its byte code
-    print(machine())
-    sections = {"cpu": cpu, "watch": watch, "accuracy": accuracy}
-    kept = [sections[name](runs) for name in chosen or sections]
-    print("all bounds are kept" if all(kept) else "a bound is MISSED")
-    return 0 if all(kept) else 1
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_sections({"cpu": cpu, "watch": watch, "accuracy": accuracy}))

@@ -9,6 +9,7 @@ import sys
 
 import kills
 import pytest
+from atonce import ForEach
 from stracing import needs_strace
 
 from opskit.actions import leftovers
@@ -19,16 +20,23 @@ NAMES = [name for name in kills.CASES if f"{name} -o x.json" not in kills.CASES 
 
 
 @pytest.fixture(scope="module")
-def jvm(root_only, initial_pid_namespace):
+def killed(request, root_only, initial_pid_namespace):
+    """Kills the cases that were chosen, some side by side: their runs mostly wait. They share a JVM whose listener runs."""
+    chosen = [item for item in request.session.items if item.path == request.path and "killed" in item.fixturenames]
     running = kills.workload()
-    yield running
+    subprocess.run(
+        [sys.executable, "-m", "opskit", "jpmp", str(running.pid), "1", "0.1"], check=True, capture_output=True
+    )
+    yield ForEach(
+        lambda name: kills.run_case(name, KILLS, running.pid, 13), [item.callspec.params["name"] for item in chosen], 3
+    )
     running.stop()
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if "--culprit" not in name])
-def test_a_killed_run_leaves_nothing(jvm, name):
+def test_a_killed_run_leaves_nothing(killed, name):
     """SIGTERM, SIGHUP and SIGINT leave nothing; SIGKILL leaves files at most, and the next run removes them."""
-    assert kills.run_case(name, KILLS, jvm.pid, 13).problems == []
+    assert killed.result(name).problems == []
 
 
 @pytest.mark.xdist_group("kernel")

@@ -60,14 +60,14 @@ class AtOnce:
 class ForEach:
     """One body with each of several arguments, side by side. It takes no fixtures either."""
 
-    def __init__(self, body, arguments):
-        self._body, self._arguments = body, arguments
+    def __init__(self, body, arguments, at_once=_SIDE_BY_SIDE):
+        self._body, self._arguments, self._at_once = body, arguments, at_once
         self._outcomes = None
 
     def result(self, argument):
         """What the body gave, or its exception. The first call runs it with all arguments; a test that is run again runs it anew."""
         if self._outcomes is None:
-            with ThreadPoolExecutor(_SIDE_BY_SIDE) as pool:
+            with ThreadPoolExecutor(self._at_once) as pool:
                 self._outcomes = {each: pool.submit(self._body, each) for each in self._arguments}
         outcome = self._outcomes.pop(argument, None)
         return self._body(argument) if outcome is None else outcome.result()

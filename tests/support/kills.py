@@ -95,6 +95,7 @@ class Case:
         self.words = [word.replace("PID", str(pid)).replace("DIR", str(self.directory)) for word in words.split()]
         self.traces = "--culprit" in words
         self.problems: list[str] = []
+        self.own: set[str] = set()  # the PIDs of the runs: others may run opskit meanwhile
         self.in_time = self.left = 0
 
     def start(self) -> tuple[subprocess.Popen[str], str]:
@@ -105,7 +106,7 @@ class Case:
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, cwd=ROOT,
             env={**os.environ, MARK: mark}, start_new_session=True,
         )  # fmt: skip
-        _mine.add(str(process.pid))
+        self.own.add(str(process.pid))
         return process, mark
 
     def whole_run_s(self) -> float:
@@ -151,6 +152,10 @@ class Case:
                 self.problems.append(f"{what}: {kind}: {after[kind]}, before {value}")
         self._check_whole(what)
 
+    def _is_own(self, name: str) -> bool:
+        """Whether a file in /tmp belongs to one of the runs."""
+        return name.startswith(".opskit-") and name.split("-")[1] in self.own
+
     def _check_end(self, code: int, err: str, number: signal.Signals, what: str) -> None:
         frames = [line for line in err.splitlines() if line.lstrip().startswith("File ")]
         # Python itself was still starting; its own imports may turn the exception into another one.
@@ -175,7 +180,7 @@ class Case:
         return {
             "files": [
                 *(name for name in sorted(os.listdir(self.directory)) if name.startswith((".", "opskit"))),
-                *(name for name in sorted(os.listdir("/tmp")) if _is_ours(name)),
+                *(name for name in sorted(os.listdir("/tmp")) if self._is_own(name)),
                 *(str(path) for path in (Path(f"/tmp/.attach_pid{pid}"), Path(f"/.attach_pid{pid}")) if path.exists()),
             ],
             "instances": _instances() if self.traces else [],
@@ -199,14 +204,6 @@ class Case:
                 whole = text.rstrip().endswith("</svg>")
             if not whole:
                 self.problems.append(f"{what}: {path.name} ends at {len(text)}")
-
-
-_mine: set[str] = set()
-
-
-def _is_ours(name: str) -> bool:
-    """Whether a file in /tmp belongs to a run that we started: others may run opskit meanwhile."""
-    return name.startswith(".opskit-") and name.split("-")[1] in _mine
 
 
 def _instances() -> list[str]:

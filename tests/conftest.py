@@ -68,6 +68,13 @@ GROUPS = {
     "network": ("commands/test_tcp_staged", "commands/test_tcp_healthy"),
     # Network namespaces whose tests of one file run side by side, in one worker.
     "namespaces": ("commands/test_tcp_host_staged", "commands/test_tcp_stuck"),
+    # One worker starts the browsers, one after the other.
+    "browser": (
+        "render/test_flamegraph_browser",
+        "render/test_heatmap_browser",
+        "render/test_plot_browser",
+        "render/test_stacked_browser",
+    ),
     # A staged daemon would be the time daemon of every other look at the clock.
     "clock": ("commands/test_clock",),
     # Dropped caches, negative dentries, tracing instances and perf's sysctls belong to the whole machine.
@@ -106,7 +113,7 @@ def pytest_collection_modifyitems(items):
             group = "JVMs by PID" if place.startswith(BY_PID) else "machine"
         if group is not None and item.get_closest_marker("xdist_group") is None:
             item.add_marker(pytest.mark.xdist_group(group))
-        if item.get_closest_marker("xdist_group") is not None:
+        if group != "browser" and item.get_closest_marker("xdist_group") is not None:
             # Whatever else runs on the machine can stretch a delay. What fails twice in a row is no such chance; the
             # report names each test that was run again. Tests that need no live machine are never run again.
             item.add_marker(pytest.mark.flaky(reruns=1))

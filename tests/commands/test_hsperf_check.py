@@ -559,7 +559,7 @@ def test_a_stopped_jvm(check, workload):
 def test_a_jvm_that_reaches_no_safepoint(opskit, workload, jvm_version):
     """--probe comes back in its timeout, and names the thread."""
     running = workload("hog", version=jvm_version, options=jvms.HOG_OPTIONS)
-    ran = opskit("hsperf-check", running.pid, "--probe", "--timeout", "2")
+    ran = opskit("hsperf-check", running.pid, "--probe", "--timeout", "1")
     assert ran.code == 2
     assert 'thread "hog"' in ran.out
 

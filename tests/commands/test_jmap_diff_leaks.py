@@ -1,4 +1,4 @@
-"""`opskit jmap-diff` on real leaks inside and outside of the heap, on garbage, and on healthy busy servers."""
+"""`opskit jmap-diff` on real leaks inside and outside of the heap, and on garbage; healthy busy servers are in tests/test_healthy_servers.py."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ import time
 
 import jvms
 import pytest
-import servers
 from nextsteps import try_next
 
 pytestmark = pytest.mark.xdist_group("JVMs by PID")
@@ -177,12 +176,3 @@ def test_the_estimate_grows_with_cpu_pressure(inprocess, cgroup, workload, hogs)
     for done in (throttled, crowded):
         assert done.code == 2
         assert "Nothing was sent; add --yes" in done.err
-
-
-@pytest.mark.parametrize("server", [servers.tomcat, servers.jetty, servers.kafka])
-def test_healthy_busy_servers(inprocess, server):
-    """No finding from their start on: by default, in a short series, and of reachable objects."""
-    with server("-Xmx256m") as jvm:
-        for options in ((), ("-c", "3"), ("-c", "4", "--live")):
-            found, code = look(inprocess, jvm, *options, "-i", "0.6")
-            assert (code, found["findings"], found["suspects"], found["forecasts"]) == (0, [], [], []), options

@@ -20,6 +20,7 @@ from terminal import on_terminal
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = jvms.SOURCE.parent / "Pools.java"
 TIMEOUT = ["--timeout", "120"]  # the machine may be loaded
+SOON = ("-c", "3", "-i", "0.2")
 
 
 @contextlib.contextmanager
@@ -90,14 +91,14 @@ def test_an_exhausted_connection_pool_is_named(inprocess, tmp_path):
         try_next(document["findings"], "connections-exhausted")
         try_next(document["findings"], "pool-exhausted")
         for format_ in ("table", "markdown"):
-            out = inprocess("jpmp", jvm.pid, "-c", 3, "-f", format_, *TIMEOUT).out.replace("\\", "")
+            out = inprocess("jpmp", jvm.pid, *SOON, "-f", format_, *TIMEOUT).out.replace("\\", "")
             assert out.index(sentence) < out.index("warning connections-exhausted")
         # Off a terminal stdout is the lines of the script, and the sentences go to stderr.
-        text = inprocess("jpmp", jvm.pid, "-c", 3, *TIMEOUT)
+        text = inprocess("jpmp", jvm.pid, *SOON, *TIMEOUT)
         assert (sentence in text.err, sentence in text.out, text.code) == (True, False, 1)
         locks = inprocess("jpmp", jvm.pid, "--locks", "-c", 1, *TIMEOUT).out
         assert locks.index("no thread waits for a lock") < locks.index("200 wait for a connection")
-        code, screen = on_terminal("jpmp", str(jvm.pid), "-c", "3", *TIMEOUT, env={"NO_COLOR": "1"})
+        code, screen = on_terminal("jpmp", str(jvm.pid), *SOON, *TIMEOUT, env={"NO_COLOR": "1"})
         shown = re.sub(r"\x1b\[[0-9;]*[A-Za-z]|[^\n]*\r(?!\n)", "", screen).splitlines()
         assert code == 1
         assert sum(-(-len(line) // 80) or 1 for line in shown) <= 24, shown
@@ -119,7 +120,7 @@ def test_pools_that_stand_still_are_named(inprocess):
         )
         free = "pool mail is exhausted: none of its 4 threads is free; 4 wait for a permit"
         assert found["pool-exhausted"] == ("warning", free)
-        table = inprocess("jpmp", jvm.pid, "-c", 3, "-f", "table", "-n", 3, *TIMEOUT).out
+        table = inprocess("jpmp", jvm.pid, *SOON, "-f", "table", "-n", 3, *TIMEOUT).out
         assert "Swallow.depth x183\n" in table
         assert "(2 frames above x60)" in table or "(2 frames above x61)" in table
         # By samples alone the largest group comes last; -n does not hide it.

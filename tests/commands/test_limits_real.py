@@ -9,12 +9,14 @@ import resource
 import shutil
 import subprocess
 import sys
+import tempfile
 import threading
 from pathlib import Path
 
 import jvms
 import limitcases
 import pytest
+from atonce import ForEach
 from limitcases import Case, child, close_enough, fill, pids_cgroup, pids_root, predicted
 from nextsteps import try_next
 from stracing import ACTS, OPENS, traced
@@ -341,8 +343,20 @@ def start_java(version, *words):
     )  # fmt: skip
 
 
+def filled(version):
+    """What a JVM prints that starts threads until its address space is full; -Xss is in an argument file, which no command line shows."""
+    with tempfile.NamedTemporaryFile("w") as options:
+        options.write("-Xss600k\n")
+        options.flush()
+        with start_java(version, f"@{options.name}", "Workload", "sleep=100000") as process:
+            return process.stdout.read()
+
+
+FILLED = ForEach(filled, jvms.WHEELS, 2)
+
+
 def test_a_jvm_fills_its_address_space_with_stacks_of_its_own(jvm_version, tmp_path):
-    """-Xss in an argument file, which no command line shows; as many threads as predicted until `unable to create native thread`."""
+    """As many threads as predicted until `unable to create native thread`."""
     options = tmp_path / "options"
     options.write_text("-Xss600k\n")
     with start_java(jvm_version, f"@{options}", "Workload", "sleep=3") as process:
@@ -352,8 +366,7 @@ def test_a_jvm_fills_its_address_space_with_stacks_of_its_own(jvm_version, tmp_p
         process.kill()
     assert said["binding"] == "RLIMIT_AS"
     assert said["stack_bytes"] == 600 << 10
-    with start_java(jvm_version, f"@{options}", "Workload", "sleep=100000") as process:
-        out = process.stdout.read()
+    out = FILLED.result(jvm_version)
     assert "unable to create native thread" in out
     failed = re.search(r'java.lang.Thread "sleep-(\d+)"', out)
     if failed:  # JDK 11 does not say which it was

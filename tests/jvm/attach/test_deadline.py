@@ -40,7 +40,7 @@ def test_a_jvm_that_reaches_no_safepoint(workload, jvm_version):
     """The client returns in time and names the thread that prevents the safepoint."""
     running = workload("hog", version=jvm_version, options=jvms.HOG_OPTIONS)
     with refused("timeout", r'thread "hog" \(tid \d+\) used') as caught:
-        client(running, 2.0).thread_dump()
+        client(running, 1.0).thread_dump()
     assert caught.value.facts["thread"] == "hog"
 
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 import shutil
-import struct
 import subprocess
-import zlib
 
 import pytest
 
@@ -61,30 +60,9 @@ def pictures(opskit, tmp_path_factory):
 
 def pixels(png):
     """Width, height and the set of the colours of a screenshot."""
-    width, height, _, kind = struct.unpack(">IIBB", png[16:26])
-    size = {2: 3, 6: 4}[kind]
-    data, at = b"", 8
-    while at < len(png):
-        length, name = struct.unpack(">I4s", png[at : at + 8])
-        data += png[at + 8 : at + 8 + length] if name == b"IDAT" else b""
-        at += 12 + length
-    raw, stride = zlib.decompress(data), width * size
-    above, colors = bytearray(stride), set()
-    for row in range(height):
-        begin = row * (stride + 1)
-        how, line = raw[begin], bytearray(raw[begin + 1 : begin + 1 + stride])
-        for place in range(stride):
-            left = line[place - size] if place >= size else 0
-            up, corner = above[place], above[place - size] if place >= size else 0
-            if how == 4:
-                guess = left + up - corner
-                near = min((left, up, corner), key=lambda value: abs(guess - value))
-            else:
-                near = (0, left, up, (left + up) // 2)[how]
-            line[place] = (line[place] + near) & 255
-        above = line
-        colors |= {bytes(line[place : place + 3]) for place in range(0, stride, size)}
-    return width, height, colors
+    pillow = pytest.importorskip("PIL.Image", reason="matplotlib, which brings Pillow, is not installed")
+    image = pillow.open(io.BytesIO(png)).convert("RGB")
+    return *image.size, {bytes(color) for _, color in image.getcolors(image.width * image.height)}
 
 
 def width_of(browser, name):

@@ -15,6 +15,7 @@ from nextsteps import try_next
 
 from opskit.analysis.finding import is_failure
 from opskit.analysis.pipes.judge import judge
+from opskit.collect import pipe_blocks
 from opskit.collect.pipes import Collector, Request
 from opskit.host import Host
 from opskit.proc.fs import ProcFS
@@ -27,6 +28,12 @@ writer = subprocess.Popen([sys.executable, "-c", "import os, sys\\nwhile True: o
 os.close(w)
 print(os.stat(r).st_ino, writer.pid, flush=True)
 """
+
+
+@pytest.fixture(autouse=True)
+def brief(monkeypatch):
+    """Blocked processes move as little in 0.4 s as in a second; tests/commands/test_pipes.py looks for a whole one."""
+    monkeypatch.setattr(pipe_blocks, "_SETTLE_S", (0.1, 0.3))
 
 
 class Machine:

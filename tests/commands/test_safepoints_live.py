@@ -117,7 +117,7 @@ def seen(inprocess, jvm, *codes):
     """Looks again and again until these findings are there, and gives that document; a loaded machine may need long."""
     deadline = time.monotonic() + 180
     while True:
-        document = json.loads(inprocess("safepoints", jvm.pid, "-c", "3", "-f", "json").out)
+        document = json.loads(inprocess("safepoints", jvm.pid, "-c", "3", "-i", "0.5", "-f", "json").out)
         found = {finding["code"]: finding for finding in document["findings"]}
         if found.keys() >= set(codes):
             return document, found
@@ -160,7 +160,7 @@ def test_a_jvm_short_of_memory(inprocess, cgroup, workload, tmp_path):
     v1 = os.path.exists("/sys/fs/cgroup/memory/cgroup.procs")
     place = cgroup("memory", {"memory.limit_in_bytes" if v1 else "memory.max": str(120 << 20)})
     with open(tmp_path / "mapped", "wb") as file:
-        file.writelines(os.urandom(1 << 20) for _ in range(500))
+        file.writelines(os.urandom(1 << 20) for _ in range(300))
         file.flush()
         os.fsync(file.fileno())
         os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)  # or it would be there at our own expense

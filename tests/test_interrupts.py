@@ -9,6 +9,7 @@ import sys
 import time
 
 import pytest
+from atonce import ForEach
 
 SWALLOWED = """
 import os, sys, time, weakref
@@ -84,51 +85,65 @@ def test_other_errors_of_a_finalizer_are_still_printed():
     assert "ZeroDivisionError" in done.stderr
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.parametrize(
-    "words",
-    [
-        ("fds", "-w"),
-        ("fds", "PID", "-w"),
-        ("fds", "--deleted", "-w"),
-        ("tcp", "-w"),
-        ("clock", "-w"),
-        ("cswitch", "PID", "-w"),
-        ("cswitch", "-w"),
-        ("irqs", "-w"),
-        ("io", "-w"),
-        ("io", "PID", "-w"),
-    ],
-    ids=" ".join,
+WATCHES = (
+    "fds -w",
+    "fds PID -w",
+    "fds --deleted -w",
+    "tcp -w",
+    "clock -w",
+    "cswitch PID -w",
+    "cswitch -w",
+    "irqs -w",
+    "io -w",
+    "io PID -w",
 )
+LOOKS = ("tcp", "cswitch", "irqs", "io")
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+def ended(words, number):
+    """(exit code, stdout, stderr) of a run that got the signal after 1.5 s, and how long it then lasted."""
+    running = subprocess.Popen(
+        [sys.executable, "-m", "opskit", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    time.sleep(1.5)
+    running.send_signal(number)
+    begun = time.monotonic()
+    out, err = running.communicate(timeout=30)
+    return running.returncode, out, err, time.monotonic() - begun
+
+
+def a_watch(case):
+    words, number = case
+    with subprocess.Popen(["sleep", "60"]) as holder:
+        pid = str(holder.pid)
+        try:
+            return ended(
+                [*(pid if word == "PID" else word for word in words.split()), "-i", "0.2", "-f", "json"], number
+            )
+        finally:
+            holder.kill()
+
+
+WATCHED = ForEach(a_watch, [(words, number) for words in WATCHES for number in SIGNALS])
+LOOKED = ForEach(lambda command: ended([command, "-i", "30"], signal.SIGINT), LOOKS)
+
+
+@pytest.mark.xdist_group("interrupts")
+@pytest.mark.parametrize("number", SIGNALS)
+@pytest.mark.parametrize("words", WATCHES)
 def test_a_watch_that_is_interrupted_shows_what_there_is(words, number):
     """Descriptors, connections, waits: whole JSON of the looks so far, or nothing before the first; no traceback."""
-    holder = subprocess.Popen(["sleep", "60"])
-    words = [str(holder.pid) if word == "PID" else word for word in words]
-    running = subprocess.Popen(
-        [sys.executable, "-m", "opskit", *words, "-i", "0.2", "-f", "json"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )  # fmt: skip
-    try:
-        time.sleep(1.5)
-        running.send_signal(number)
-        out, err = running.communicate(timeout=30)
-    finally:
-        holder.kill()
-        holder.wait()
-    assert running.returncode == (130 if number == signal.SIGINT else -number)
+    code, out, err, _ = WATCHED.result((words, number))
+    assert code == (130 if number == signal.SIGINT else -number)
     assert "Traceback" not in err
     assert not out or json.loads(out)["findings"] is not None
 
 
-@pytest.mark.parametrize("command", ["tcp", "cswitch", "irqs", "io"])
+@pytest.mark.xdist_group("interrupts")
+@pytest.mark.parametrize("command", LOOKS)
 def test_one_look_that_is_interrupted(command):
     """Within its window: exit code 130 at once, and nothing is left."""
-    running = subprocess.Popen(
-        [sys.executable, "-m", "opskit", command, "-i", "30"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
-    time.sleep(1.5)
-    running.send_signal(signal.SIGINT)
-    begun = time.monotonic()
-    _, err = running.communicate(timeout=30)
-    assert (running.returncode, "Traceback" in err) == (130, False)
-    assert time.monotonic() - begun < 20
+    code, _, err, lasted_s = LOOKED.result(command)
+    assert (code, "Traceback" in err) == (130, False)
+    assert lasted_s < 20

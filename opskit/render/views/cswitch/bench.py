@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from opskit.render.report import About
 
 
+_or_dash = or_dash(duration)
+
+
 def _seconds(name: str) -> Callable[[Any], float | None]:
     """Nanoseconds as seconds, to a tenth of one."""
     read = attrgetter(name)
@@ -75,8 +78,8 @@ TEXT_COLUMNS: Sequence[Field[Row]] = (
 COLUMNS: Sequence[Field[Row]] = (
     Field("where", TEXT, "cost of a"),
     Field("cpus", TEXT, "CPU", lambda row: _cpus(row) or "any", right=True),
-    Field("least", SECONDS, "least", _seconds("least_ns"), show=or_dash(duration)),
-    Field("median", SECONDS, "median", _seconds("median_ns"), show=or_dash(duration)),
+    Field("least", SECONDS, "least", _seconds("least_ns"), show=_or_dash),
+    Field("median", SECONDS, "median", _seconds("median_ns"), show=_or_dash),
     Field("memory", SIZE, "memory", attrgetter("working_set_bytes"), show=lambda size: short_size(size) if size else "-", rank=1),
     Field("cache", TEXT, "fits in", show=or_dash(str), rank=3),
     Field("switches", COUNT, "switches", show=or_dash(whole), rank=2),

@@ -132,7 +132,7 @@ WORST_WAITS: Field[ProcessRow] = Field(
     "worst_waiting",
     SHARE,
     "it waits",
-    rounded("waits.worst_waiting", 4),
+    rounded_at("waits.worst_waiting", 4),
     rank=3,
     help="0 to 1, of the window: the thread that waited most",
     show=or_dash(percent),

@@ -23,13 +23,14 @@ if TYPE_CHECKING:
 
 _TOP_STALLS = 5
 _NS = 9  # digits of seconds
+_or_dash = or_dash(duration)
 _WORTH_S = 0.001  # a stall that is listed without -v
 
 
 def _percentile(place: int) -> Field[Row]:
     name = f"p{PERCENTS[place]:g}"
     return Field(
-        f"{name.replace('.', '_')}_s", SECONDS, name, lambda row: rounded(row.percentiles_s[place], _NS), show=or_dash(duration),
+        f"{name.replace('.', '_')}_s", SECONDS, name, lambda row: rounded(row.percentiles_s[place], _NS), show=_or_dash,
         rank={3: 4, 4: 6}.get(place, 0), help=f"{PERCENTS[place]:g} % are not later",
     )  # fmt: skip
 
@@ -37,9 +38,9 @@ def _percentile(place: int) -> Field[Row]:
 ROW: Sequence[Field[Row]] = (
     Field("cpu", ID, "CPU", attrgetter("meter.cpu")),
     Field("samples", COUNT, "samples", rank=5, help="wake-ups; spin: gaps of 5 us or more"),
-    Field("least_s", SECONDS, "least", rounded_at("least_s", _NS), show=or_dash(duration), rank=7),
+    Field("least_s", SECONDS, "least", rounded_at("least_s", _NS), show=_or_dash, rank=7),
     *map(_percentile, range(len(PERCENTS))),
-    Field("most_s", SECONDS, "longest", rounded_at("most_s", _NS), show=or_dash(duration)),
+    Field("most_s", SECONDS, "longest", rounded_at("most_s", _NS), show=_or_dash),
     Field("stalls", COUNT, "stalls", attrgetter("meter.stall_count"), rank=3, help="of 300 us or more; spin: of 5 us"),
     Field("lost", SHARE, "lost", rounded_at("lost", 5), show=or_dash(percent), rank=2, help="spin: share of the time that was lost in gaps"),
     Field("measuring", SHARE, "measuring", lambda row: round(row.cpu, 4), rank=8, help="share of the CPU that measuring took"),

@@ -33,6 +33,7 @@ def killed(request, root_only, initial_pid_namespace):
     running.stop()
 
 
+@pytest.mark.xdist_group("machine")  # its JVM would be seen by tests that look for all of them
 @pytest.mark.parametrize("name", [name for name in NAMES if "--culprit" not in name])
 def test_a_killed_run_leaves_nothing(killed, name):
     """SIGTERM, SIGHUP and SIGINT leave nothing; SIGKILL leaves files at most, and the next run removes them."""

@@ -9,35 +9,18 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from setclock import SetClock
 
 from opskit.collect.clock import steps as module
 from opskit.collect.clock.steps import StepWatch
 from opskit.host import Host
 from opskit.proc.fs import ProcFS
-from opskit.proc.kernel.clock_reads import ClockPair
-
-
-class Clocks:
-    """Clocks that go on by sleeping only. `sets`: by how many ns the clock is set at which time."""
-
-    def __init__(self, sets=(), ppm=0.0):
-        self.now_s, self.sets, self.ppm = 100.0, list(sets), ppm
-        self.host = Host(ProcFS())
-        self.host.monotonic = lambda: self.now_s
-        self.host.sleep = self.sleep
-
-    def sleep(self, seconds):
-        self.now_s += seconds
-
-    def read(self):
-        by_ns = sum(by for at_s, by in self.sets if at_s <= self.now_s)
-        return ClockPair(self.now_s, 10**18 + by_ns, round((self.now_s - 100) * self.ppm * 1e3), 300)
 
 
 @pytest.fixture
 def clocks(monkeypatch):
     def make(*given, **options):
-        made = Clocks(*given, **options)
+        made = SetClock(*given, **options)
         monkeypatch.setattr(module, "read_pair", made.read)
         return made
 
@@ -125,7 +108,7 @@ def test_a_clock_that_is_set_all_the_time(clocks):
 @given(st.lists(st.integers(-(10**12), 10**12), max_size=5))
 def test_the_steps_sum_up(sets):
     """To the whole change, but for what is below a millisecond."""
-    made = Clocks([(101.0 + number, by_ns) for number, by_ns in enumerate(sets)])
+    made = SetClock([(101.0 + number, by_ns) for number, by_ns in enumerate(sets)])
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "read_pair", made.read)
         watch = StepWatch(made.host)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from clockfacts import server
+from setclock import SetClock
 
 from opskit.collect.clock import collect as module
 from opskit.collect.clock import server as server_module
@@ -11,30 +12,11 @@ from opskit.collect.clock import steps as steps_module
 from opskit.collect.clock.collect import Collector
 from opskit.collect.clock.facts import Request
 from opskit.collect.clock.server import ServerReader
-from opskit.host import Host
-from opskit.proc.fs import ProcFS
-from opskit.proc.kernel.clock_reads import ClockPair
-
-
-class Clock:
-    """A clock that goes on by sleeping; it is set by `by_ns` when the test says so."""
-
-    def __init__(self):
-        self.now_s, self.by_ns = 100.0, 0
-        self.host = Host(ProcFS())
-        self.host.monotonic = lambda: self.now_s
-        self.host.sleep = self.sleep
-
-    def sleep(self, seconds):
-        self.now_s += seconds
-
-    def read(self):
-        return ClockPair(self.now_s, 10**18 + self.by_ns, 0, 300)
 
 
 @pytest.fixture
 def clock(monkeypatch):
-    made = Clock()
+    made = SetClock()
     monkeypatch.setattr(steps_module, "read_pair", made.read)
     monkeypatch.setattr(server_module, "read_pair", made.read)
     return made

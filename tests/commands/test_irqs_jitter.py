@@ -51,13 +51,13 @@ def of(inprocess):
 
 
 def test_every_cpu_at_the_same_time(of):
-    """A thousand wake-ups a second on each, for at most 5 % of a CPU."""
+    """A thousand wake-ups a second on each, fewer where they cost much, for at most 5 % of a CPU."""
     begun = time.monotonic()
     found = of("-i", "0.5")
     assert time.monotonic() - begun < 30
     assert [row["cpu"] for row in found["cpus"]] == read_online_cpus(ProcFS())
     for row in found["cpus"]:
-        assert row["samples"] == pytest.approx(1000 * row["elapsed_s"], abs=5)
+        assert 600 * row["elapsed_s"] < row["samples"] < 1000 * row["elapsed_s"] + 5
         ordered = [row[name] for name in ("least_s", "p50_s", "p90_s", "p99_s", "p99_9_s", "p99_99_s", "most_s")]
         assert ordered == sorted(ordered)
         assert 0 < row["least_s"] < 0.001

@@ -17,7 +17,8 @@ from opskit.proc.kernel.children import Stopped
 if TYPE_CHECKING:
     from opskit.proc.kernel.children import Send
 
-PERIOD_NS = 1_000_000
+PERIOD_NS, _LONGEST_PERIOD_NS = 1_000_000, 4_000_000
+_COSTLY, _TRIED_NS = 0.04, 250_000_000  # of a CPU; after so long it is known what a wake-up costs on this machine
 GAP_NS = 5_000  # what Python itself takes between two readings, and a gap that is none, are below it
 STALL_NS = 300_000
 MOST_STALLS = 100
@@ -67,10 +68,17 @@ def _said(notes: _Notes, begun_ns: int, ended_ns: int, cpu_s: float) -> dict[str
 
 
 def _sleep(end_ns: int, notes: _Notes) -> None:
-    """Wake up each millisecond. After a stall the wake-ups that it has prevented count too, each as late as it was."""
+    """Wake up each millisecond; where that costs too much, half as often. After a stall the wake-ups that it has prevented count too, each as late as it was."""
     now, sleep, counted = time.monotonic_ns, time.sleep, notes.counted
-    due = now() + PERIOD_NS
+    period = PERIOD_NS
+    due = now() + period
+    check, spent_s = due + _TRIED_NS, time.thread_time()
     while due < end_ns:
+        if due >= check:
+            before_s, spent_s = spent_s, time.thread_time()
+            if spent_s - before_s > _COSTLY * _TRIED_NS / 1e9 and period < _LONGEST_PERIOD_NS:
+                period *= 2
+            check = due + _TRIED_NS
         left = due - now()
         if left > 0:
             sleep(left / 1e9)
@@ -78,13 +86,13 @@ def _sleep(end_ns: int, notes: _Notes) -> None:
         late = at - due
         key = rounded(late)
         counted[key] = counted.get(key, 0) + 1
-        due += PERIOD_NS
+        due += period
         if late >= STALL_NS:
             notes.stall(late, at)
             while due <= at:
                 key = rounded(at - due)
                 counted[key] = counted.get(key, 0) + 1
-                due += PERIOD_NS
+                due += period
 
 
 def _spin(end_ns: int, notes: _Notes) -> None:

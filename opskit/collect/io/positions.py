@@ -135,7 +135,7 @@ class Positions:
 
         `most_bytes`: that the process read, and that it wrote. A position that moved further was set.
         """
-        found = []
+        found: list[tuple[int, Open, float | None, tuple[int, ...]]] = []
         for fd in {*self._moved, *seen}:
             # One that is closed now may have been open all the time.
             each = self._seen.get(fd) or self._open.get(fd) or self._read(fd, self._target(fd))
@@ -144,9 +144,9 @@ class Positions:
                 continue
             jumped = moved is None or moved > _limit(each, most_bytes)
             moved_bytes = None if jumped else (moved or 0) / elapsed_s
-            found.append(self._file(fd, each, moved_bytes, tuple(sorted(seen.get(fd, ())))))
-        found.sort(key=lambda file: (-len(file.threads), -(file.moved_bytes or 0), file.fd))
-        return tuple(found[:most])
+            found.append((fd, each, moved_bytes, tuple(sorted(seen.get(fd, ())))))
+        found.sort(key=lambda file: (-len(file[3]), -(file[2] or 0), file[0]))
+        return tuple(self._file(*file) for file in found[:most])
 
     def unmoved(self, known: Collection[int]) -> tuple[File, ...] | None:
         """The other open files; None: they are many, or were not the same at the begin of the window, so that others may come and go."""

@@ -90,7 +90,7 @@ def _stuck(facts: Facts, uses: Mapping[int, Use]) -> Iterator[Finding]:
         thread = group.threads[0]
         alone = len(group.threads) == 1
         more = facts.stalled_total > len(facts.threads)  # than were looked at
-        others = f"; {plural(facts.stalled_total, 'thread')} in state D at the begin" if more else ""
+        others = f"; {plural(facts.stalled_total, 'thread')} waited for storage at the begin" if more else ""
         who = thread.name if alone else f"{'at least ' * more}{plural(len(group.threads), 'thread')} ({thread.name}, …)"
         yield Finding(
             "io-stuck",

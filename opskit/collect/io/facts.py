@@ -218,7 +218,7 @@ class Facts(NamedTuple):
     steps: tuple[Step, ...] = ()  # a file is a thread's where the steps of both are equal
     looks: int = 0  # at the threads that did the most
     thread_total: int = 0  # of the process
-    stalled_total: int = 0  # of its threads that were in state D at the begin, of which at most 116 are looked at
+    stalled_total: int = 0  # of its threads that waited for storage at the begin, of which at most 116 are looked at
     ended: Rates | None = (
         None  # of threads that ended in the window, and of children that were reaped in it; `total` is without them
     )

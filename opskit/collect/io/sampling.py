@@ -45,7 +45,7 @@ class Sampler:
         self._most_idle = _MOST_IDLE_WATCHED if watch else _MOST_IDLE
         self._hot: list[int] = []
         self._others: list[int] = []  # in state D beside those
-        self.stalled_total = 0  # threads in state D at the begin of the window
+        self.stalled_total = 0  # threads that waited for storage at the begin of the window
         self._last: dict[int, ProcIo] = {}
         self._next_idle = 0
         self._was_chosen = False  # in the window before

@@ -466,9 +466,9 @@ def test_the_machine_names_who_waits_for_it():
         assert "waits for a FUSE server (request_wait_answer), in fstatfs" in finding["summary"]
 
 
-def in_d(pid):
-    """How many threads of a process are in state D."""
-    return sum(") D " in path.read_text() for path in Path(f"/proc/{pid}/task").glob("*/stat"))
+def waiting_for_fuse(pid):
+    """How many threads of a process do."""
+    return sum(path.read_text() == "request_wait_answer" for path in Path(f"/proc/{pid}/task").glob("*/wchan"))
 
 
 @at_once.test
@@ -477,13 +477,13 @@ def test_many_threads_that_wait_for_it():
     code = "import threading; [threading.Thread(target=os.pread, args=(fd, 9, n << 20)).start() for n in range(1, 131)]"
     with hung_process(code) as (pid, _):
         deadline = time.monotonic() + 30
-        while in_d(pid) < 130 and time.monotonic() < deadline:
+        while waiting_for_fuse(pid) < 130 and time.monotonic() < deadline:
             time.sleep(0.02)
         result = until(pid, finds("io-stuck"), window_s=1.0)
         (finding,) = result.findings
         assert re.match(r"at least 1\d\d threads \(\S+, …\) have not run for ", finding.summary)
         assert (finding.entity.kind, finding.entity.id) == ("process", pid)
-        assert "; 130 threads in state D at the begin" in finding.evidence
+        assert "; 130 threads waited for storage at the begin" in finding.evidence
 
 
 @at_once.test

@@ -46,11 +46,11 @@ def codes(document):
 
 @contextlib.contextmanager
 def sleeping(words=WAITS, **variables):
-    """A process with this environment; its PID when it has become the program."""
+    """A process with this environment; its PID when it has become the program, with its libraries, and sleeps."""
     process = subprocess.Popen(words, env={"PATH": os.environ["PATH"], **variables}, start_new_session=True)
     try:
         for _ in range(1000):
-            if Path(f"/proc/{process.pid}/comm").read_text() == "sleep\n":
+            if " (sleep) S " in Path(f"/proc/{process.pid}/stat").read_text():
                 break
             time.sleep(0.01)
         yield process.pid

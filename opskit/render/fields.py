@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from copy import copy
 from functools import partial
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -132,6 +131,8 @@ def _or_null(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 def of_part(name: str, fields: Iterable[Field[Any]]) -> Iterator[Field[Any]]:
     """The fields of a part of an answer, which is its attribute `name`; their values are null where that is None."""
+    from copy import copy
+
     for field in fields:
         wrapped = copy(field)
         wrapped.value = partial(_value_of_part, attrgetter(name), field.value)

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 _FEW = 64
 _MOST_FOLLOWED = 16  # between the ends of a window
+_MOST_AGAIN = 500  # files that are read again in the middle of a window to choose them
 _OCTAL_DIGITS = 12
 _NEAR_BYTES = 4096  # that small reads move on between two looks right after each other
 _MOST_TRIED = 8  # threads
@@ -184,14 +185,24 @@ class Positions:
         """All open files. `trusting`: an fd that is known points where it did."""
         fds = self._fds()
         self.left_out = max(0, len(fds) - self._most)
-        found = {}
+        found, again = {}, 0
         for fd in fds[: self._most]:
             known = self._open.get(fd)
-            target = known.target if trusting and known is not None else self._target(fd)
-            each = self._read(fd, target) if _is_followed(target) else Open(target) if target else None
+            again += known is not None and known.offset is not None
+            leave = trusting and known is not None and again > _MOST_AGAIN
+            each = known if leave else self._read_again(fd, known, trusting)
             if each is not None:
                 found[fd] = each
         return found
+
+    def _read_again(self, fd: int, known: Open | None, trusting: bool) -> Open | None:
+        """An open file as it is now. Where it points is read anew where its fdinfo differs."""
+        if known is not None and known.offset is not None:
+            each = self._read(fd, known.target)
+            if trusting or each is None or each is known:
+                return each
+        target = known.target if trusting and known is not None else self._target(fd)
+        return self._read(fd, target) if _is_followed(target) else Open(target) if target else None
 
     def _fds(self) -> list[int]:
         """The numbers. Where the main thread has ended, its fd table is gone, and another thread's is read."""

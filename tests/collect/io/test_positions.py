@@ -8,6 +8,7 @@ import subprocess
 
 import pytest
 
+from opskit.collect.io import positions as module
 from opskit.collect.io.positions import Positions, device_name
 from opskit.host import Host
 from opskit.proc.fs import ProcFS
@@ -219,3 +220,17 @@ def test_a_process_that_has_ended():
     positions = Positions(Host(ProcFS()), (1 << 31) - 2, 10)
     positions.choose()
     assert (positions.look(), positions.files(1.0, PLENTY, {3: {7}}, 9)) == ({}, ())
+
+
+def test_many_files_are_read_again_at_the_end_only(opened, monkeypatch):
+    """But for some. What was opened meanwhile is followed all the same."""
+    monkeypatch.setattr(module, "_MOST_AGAIN", 0)
+    moving = opened("a", os.O_RDONLY)
+    positions = follow()
+    new = opened("b", os.O_RDONLY)
+    os.read(moving, 3000)
+    os.read(new, 1000)
+    positions.choose()
+    assert positions.look() == {new: 1000}
+    positions.choose(ends=True)
+    assert {fd: file.moved_bytes for fd, file in files(positions).items()} == {moving: 1500.0, new: 500.0}

@@ -10,6 +10,7 @@ import sys
 import kills
 import pytest
 from atonce import ForEach
+from hostcaches import needs_tracefs
 from stracing import needs_strace
 
 from opskit.actions import leftovers
@@ -44,9 +45,7 @@ def test_a_killed_run_leaves_nothing(killed, name):
 @pytest.mark.parametrize("name", [name for name in NAMES if "--culprit" in name])
 def test_a_killed_tracer_leaves_nothing(root_only, initial_pid_namespace, name):
     """Tracing instances too."""
-    done = subprocess.run(["unshare", "-m", "mount", "-t", "tracefs", "tracefs", "/sys/kernel/tracing"], check=False)
-    if done.returncode:
-        pytest.skip("needs tracefs")
+    needs_tracefs()
     assert kills.run_case(name, KILLS, os.getpid(), 13).problems == []
 
 

@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import pytest
+from hostcaches import needs_tracefs
 
 # A chroot into a plain directory: everything of / is mounted below it, and it is no mount point itself.
 CHROOT = """
@@ -42,12 +43,7 @@ CULPRIT = ("dentry", "--culprit", "0.2", "-f", "json")
 @pytest.fixture(autouse=True)
 def tracer(root_only, initial_pid_namespace):
     """Skip where the kernel's tracer is not ours to use."""
-    mounted = subprocess.run(
-        ["unshare", "-m", "sh", "-c", "mount -t tracefs none /sys/kernel/tracing && ls /sys/kernel/tracing/instances"],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    if mounted.returncode:
-        pytest.skip(f"needs tracefs: {mounted.stderr.strip()}")
+    needs_tracefs()
 
 
 def run(*words, directory=None):

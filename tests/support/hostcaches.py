@@ -83,10 +83,17 @@ def in_namespace(script, *flags):
 
 
 def in_tracefs(script):
-    done = in_namespace(f"mount -t tracefs tracefs /sys/kernel/tracing && cd /sys/kernel/tracing && {script}")
+    """Words that a shell script prints in tracefs, which is mounted in a namespace of its own. perf(1) may have mounted it for all."""
+    mount = "umount /sys/kernel/tracing 2>/dev/null; mount -t tracefs tracefs /sys/kernel/tracing"
+    done = in_namespace(f"{mount} && cd /sys/kernel/tracing && {script}")
     if done.returncode:
         pytest.skip(f"needs tracefs: {done.stderr.strip()}")
     return done.stdout.split()
+
+
+def needs_tracefs():
+    """Skip where the kernel's tracer is not ours to use."""
+    in_tracefs("ls instances")
 
 
 def instances():

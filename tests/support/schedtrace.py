@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 _LINE = re.compile(r"\s*(\d+\.\d+):\s+sched:(\w+):\s+(.*)")
 _SWITCH = re.compile(r"prev_pid=(\d+) .*prev_state=(\S+) ==> .*next_pid=(\d+)")
 _WOKEN = re.compile(r"pid=(\d+)")
+_PERF = ("unshare", "-m", "perf")  # it mounts tracefs, which would stay
 
 
 class Seen(NamedTuple):
@@ -83,7 +84,7 @@ def traced(tids: list[int], cpu: int, folder: Path) -> Iterator[Trace]:
     woken = " || ".join(f"pid == {tid}" for tid in tids)
     target, trace = folder / "perf.data", Trace()
     command = [
-        "perf", "record", "-q", "-C", str(cpu), "-k", "CLOCK_MONOTONIC", "-m", "4M", "-o", str(target),
+        *_PERF, "record", "-q", "-C", str(cpu), "-k", "CLOCK_MONOTONIC", "-m", "4M", "-o", str(target),
         "-e", "sched:sched_switch", "--filter", switched, "-e", "sched:sched_wakeup", "--filter", woken,
     ]  # fmt: skip
     (heard, say), (ack, acked) = os.pipe(), os.pipe()
@@ -108,7 +109,7 @@ def traced(tids: list[int], cpu: int, folder: Path) -> Iterator[Trace]:
             os.close(say)
             os.close(ack)
     text = subprocess.run(
-        ["perf", "script", "-i", str(target), "-F", "time,event,trace", "--ns"],
+        [*_PERF, "script", "-i", str(target), "-F", "time,event,trace", "--ns"],
         capture_output=True, text=True, errors="replace", check=True,
     ).stdout  # fmt: skip
     for line in text.splitlines():

@@ -31,6 +31,7 @@ from opskit.render.formats import json as as_json
 from opskit.render.formats import table as as_table
 from opskit.render.formats import text as as_text
 from opskit.render.report import About
+from opskit.render.shown import Shown
 from opskit.render.views.cswitch import report as cswitch
 from opskit.render.views.cswitch.document import Answer
 from opskit.render.views.cswitch.document import complete as complete_cswitch
@@ -208,7 +209,7 @@ def test_descriptors_of_very_many_places():
     about = About("HOST", "T", "V", "opskit fds")
     with fuzz.guarded():
         result = judge(looks[-1], looks)
-        report = process.report(about, result, process.Shown(text=True, watching=True))
+        report = process.report(about, result, Shown(text=True, watching=True))
         assert len(as_text.render(report).splitlines()) > 10_000
 
 
@@ -217,7 +218,7 @@ def test_very_many_threads_that_wait():
     threads = tuple(cswitchfacts.burner(number, 0.5) for number in range(5_000))
     with fuzz.guarded():
         result = cswitchfacts.judged(cswitchfacts.facts(threads=threads, all_threads=5_000))
-        about, shown = About("HOST", "T", "V", "opskit cswitch"), cswitch.Shown(text=True)
+        about, shown = About("HOST", "T", "V", "opskit cswitch"), Shown(text=True)
         report = complete_cswitch(cswitch.report(about, result, shown), Answer(result))
         assert len(as_text.render(report).splitlines()) > 5_000
         assert as_json.render(report).count('"tid"') == 5_000
@@ -227,7 +228,7 @@ def test_reads_of_very_many_threads_and_files():
     """As many threads, files and steps as a look keeps: judged and shown within 2 s of CPU."""
     with fuzz.guarded():
         result = judge_io(iofacts.large())
-        report = complete_io(io.report(About("HOST", "T", "V", "opskit io"), result, io.Shown(text=True)), result)
+        report = complete_io(io.report(About("HOST", "T", "V", "opskit io"), result, Shown(text=True)), result)
         assert len(as_text.render(report).splitlines()) > 1_000
         assert as_json.render(report).count('"started"') == 1_100
 
@@ -236,7 +237,7 @@ def test_input_and_output_of_a_very_large_machine():
     """4,000 processes and 1,024 devices, slow or hung, within 2 s of CPU."""
     with fuzz.guarded():
         result = judge_io(iofacts.large_machine())
-        report = complete_io(io.report(About("HOST", "T", "V", "opskit io"), result, io.Shown()), result)
+        report = complete_io(io.report(About("HOST", "T", "V", "opskit io"), result, Shown()), result)
         assert len(as_table.render(report, 80, 24, screen=True).splitlines()) < 60
         assert as_json.render(report).count('"user"') == 4_000
 

@@ -39,6 +39,7 @@ from opskit.proc.config.systemd_units import owner_of_path
 from opskit.render.formats import csv, markdown, prometheus, table, text
 from opskit.render.formats import json as as_json
 from opskit.render.report import About, Block, Report
+from opskit.render.shown import Shown as AllRows
 from opskit.render.views.io import report as io
 from opskit.render.views.io.document import complete as complete_io
 from opskit.render.views.limits import LIMIT
@@ -529,7 +530,7 @@ def test_stuck_threads_devices_and_cgroups_of_any_name(name):
     for facts in (iofacts.PROCESS, iofacts.BUSY):
         renamed = iofacts.renamed(facts, name)
         result = judge_io(renamed)
-        report = complete_io(io.report(About("HOST", "T", "V", "opskit io"), result, io.Shown(verbose=True)), result)
+        report = complete_io(io.report(About("HOST", "T", "V", "opskit io"), result, AllRows(verbose=True)), result)
         for form in (text, table, markdown, csv, prometheus):
             assert safe_to_show(form.render(report)), form
         assert json.loads(as_json.render(report))["findings"]

@@ -89,10 +89,10 @@ def _waits(run: Run, pid: int | None, ask: bool, verbose: bool) -> int:
     from opskit.analysis.cswitch.judge import judge
     from opskit.collect.cswitch.collect import Collector
     from opskit.collect.cswitch.facts import Request
+    from opskit.render.shown import Shown
     from opskit.render.views.cswitch import report as view
 
-    on_screen = run.watching and run.format == "table" and run.out.terminal
-    shown = view.Shown(run.format == "text", verbose, run.top, ask, on_screen)
+    shown = Shown(run.format == "text", run.watching, verbose, run.top, ask, run.redraws)
     collector = Collector(run.host, Request(pid, run.interval_s, ask, run.uids), watch=run.watching)
     samples: list[Facts] = []
     moments: list[Moment] = []

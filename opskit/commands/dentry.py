@@ -108,7 +108,7 @@ def _show(run: Run, max_percent: float | None, take: Callable[[Result | None], R
         return last
 
     fit = run.top is None
-    short = fit and run.format == "table" and run.out.terminal and not run.watching
+    short = fit and run.out.is_screen and not run.watching
     code = run.show(look, lambda result: view.report(run.about(), result, run.top, short=short), fit_height=fit)
     if code == 0 and last and max_percent is not None and exceeds(last.usage, max_percent) is None:
         raise NotPermitted(

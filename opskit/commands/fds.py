@@ -53,10 +53,10 @@ def _process(run: Run, request: Request, verbose: bool) -> int:
     from opskit.analysis.fds.growth import kept
     from opskit.analysis.fds.judge import judge
     from opskit.collect.fds.collect import Collector
+    from opskit.render.shown import Shown
     from opskit.render.views.fds import process as view
 
-    on_screen = run.watching and run.format == "table" and run.out.terminal
-    shown = view.Shown(run.format == "text", run.watching, verbose, run.top, request.ask, on_screen)
+    shown = Shown(run.format == "text", run.watching, verbose, run.top, request.ask, run.redraws)
     collector = Collector(run.host, request, run.watching)
     samples: list[Facts] = []
 

@@ -28,6 +28,7 @@ def io(run: Run, process: str | None, ask: bool, verbose: bool) -> int:
     from opskit.analysis.io.judge import judge
     from opskit.collect.io.collect import Collector
     from opskit.collect.io.facts import Request
+    from opskit.render.shown import Shown
     from opskit.render.views.io import report as view
 
     pid = None
@@ -41,8 +42,7 @@ def io(run: Run, process: str | None, ask: bool, verbose: bool) -> int:
     if ask:
         run.host.prove_own(pid)
     collector = Collector(run.host, Request(pid, run.interval_s, ask, run.uids), watch=run.watching)
-    on_screen = run.watching and run.format == "table" and run.out.terminal
-    shown = view.Shown(run.format == "text", verbose, run.top, ask, on_screen)
+    shown = Shown(run.format == "text", run.watching, verbose, run.top, ask, run.redraws)
 
     def show(result: Result) -> Report:
         report = view.report(run.about(view.target(result)), result, shown)

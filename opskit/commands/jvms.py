@@ -32,8 +32,7 @@ def jvms(run: Run, targets: tuple[str, ...], sort: str, vm_args: bool, show_prop
         run.host.prove_moving("-i/--interval")
     ask = Request(pids, run.uids, run.window_s, history=run.watching and run.format == "json")
     collector = Collector(run.host, ask)
-    is_terminal = run.out.terminal and run.format == "table"
-    shown = view.Shown(vm_args or show_properties, show_properties, run.top, is_terminal, is_terminal and run.watching)
+    shown = view.Shown(vm_args or show_properties, show_properties, run.top, run.out.is_screen, run.redraws)
     about = {"pids": " ".join(map(str, pids))} if pids else None
     return run.show(
         lambda: judge(collector.look(), sort, worst_first=shown.live),

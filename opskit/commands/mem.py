@@ -61,7 +61,7 @@ def _process(run: Run, request: Request, verbose: bool) -> int:
     takes_s = exact_s(run.host, request.pid) if request.exact else None
     if takes_s is not None:
         click.echo(f"opskit: {exact_line(request.pid, takes_s)}", err=True)
-    is_short = run.format == "table" and run.out.terminal and run.top is None and not verbose
+    is_short = run.out.is_screen and run.top is None and not verbose
     shown = view.Shown(run.format == "text", verbose, run.watching, run.top, request.ask, is_short)
     collector = Collector(run.host, request)
     samples: list[Facts] = []

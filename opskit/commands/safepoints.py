@@ -113,7 +113,7 @@ def _live(run: Run, targets: tuple[str, ...], interval_s: float, count: int | No
 
     out = run.out
     streamed = run.format == "text" and out.path is None
-    painted = run.format == "table" and out.terminal
+    painted = out.is_screen
 
     def report(result: Result) -> Report:
         return view.report(run.about(view.target(result.facts)), result)

@@ -16,6 +16,7 @@ from opskit.analysis.io.judge import judge
 from opskit.render.formats import csv, markdown, prometheus, table, text
 from opskit.render.formats import json as as_json
 from opskit.render.report import About
+from opskit.render.shown import Shown
 from opskit.render.views.io import report as view
 from opskit.render.views.io.document import complete
 
@@ -33,9 +34,7 @@ def report(text_form=False, facts=iofacts.BUSY, *, on_screen=False):
     result = judge(facts)
     target = view.target(result)
     about = ABOUT if target is None else ABOUT._replace(target=target, command_line="opskit io 4242 --ask")
-    return complete(
-        view.report(about, result, view.Shown(text=text_form, asked=facts.asked, on_screen=on_screen)), result
-    )
+    return complete(view.report(about, result, Shown(text=text_form, asked=facts.asked, on_screen=on_screen)), result)
 
 
 @pytest.mark.parametrize("form", RENDER)

@@ -52,6 +52,11 @@ class Output(NamedTuple):
         return cls(format_ or ("table" if terminal else "text"), path, color, terminal)
 
     @property
+    def is_screen(self) -> bool:
+        """Whether it is a table on a terminal."""
+        return self.format == "table" and self.terminal
+
+    @property
     def written_at_the_end(self) -> bool:
         """Whether a watch is written once at the end, and not sample by sample."""
         return self.format not in ("table", "text", "markdown")

@@ -39,6 +39,11 @@ class Run:
         """`table`, `text`, `json` or another one."""
         return self.out.format
 
+    @property
+    def redraws(self) -> bool:
+        """Whether one screen is drawn again and again."""
+        return self.watching and self.out.is_screen
+
     def about(self, target: Mapping[str, object] | None = None) -> About:
         """The head of the report: where, when and on what."""
         return about(self.host, target)

@@ -58,9 +58,8 @@ class _Screen:
         first, self.last = self.last is None, report
         if self.out.written_at_the_end:
             return
-        is_live = self.out.format == "table" and self.out.terminal
-        block = self.out.render(report, fit_height=self.fit_height, screen=is_live)
-        if is_live:
+        block = self.out.render(report, fit_height=self.fit_height, screen=self.out.is_screen)
+        if self.out.is_screen:
             self.out.repaint(block)
         elif self.out.path is None:
             self.out.write(block if first else "\n" + block)

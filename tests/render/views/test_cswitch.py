@@ -19,6 +19,7 @@ from opskit.proc.files.cpuinfo import CpuInfo
 from opskit.render.formats import csv, markdown, prometheus, table, text
 from opskit.render.formats import json as as_json
 from opskit.render.report import About
+from opskit.render.shown import Shown
 from opskit.render.views.cswitch import bench as bench_view
 from opskit.render.views.cswitch import report as view
 from opskit.render.views.cswitch.document import Answer, complete
@@ -31,7 +32,7 @@ ANSWERS = ("starved", "throttled", "flooded", "healthy", "still", "unknown", "ho
 
 def made(result, format_="table", moments=(), **shown):
     about = About("HOST", "2026-01-02T03:04:05Z", "VERSION", "opskit cswitch", view.target(result))
-    report = view.report(about, result, view.Shown(**{"text": format_ == "text", **shown}))
+    report = view.report(about, result, Shown(**{"text": format_ == "text", **shown}))
     return complete(report, Answer(result, moments))
 
 

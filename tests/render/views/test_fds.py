@@ -14,6 +14,7 @@ from opskit.analysis.fds.of_process import held_by
 from opskit.render.formats import csv, markdown, prometheus, table, text
 from opskit.render.formats import json as as_json
 from opskit.render.report import About
+from opskit.render.shown import Shown
 from opskit.render.views.fds import deleted, host, process
 from opskit.render.views.fds.document import Answer, complete
 
@@ -28,7 +29,7 @@ def made(name, format_="table", top=None, **shown):
     result, is_text = getattr(fdfacts, name)(), format_ == "text"
     about = About("HOST", "2026-01-02T03:04:05Z", "VERSION", "opskit fds")
     if name in PROCESSES:
-        shown = process.Shown(**{"text": is_text, "watching": result.total is not None, "top": top, **shown})
+        shown = Shown(**{"text": is_text, "watching": result.total is not None, "top": top, **shown})
         about = about._replace(target=process.target(result))
         return complete(process.report(about, result, shown), Answer(process=result))
     view, answer = (deleted, "deleted") if "deleted" in name else (host, "host")
@@ -134,7 +135,7 @@ def test_the_threads_that_wait_are_shown_on_request():
     assert "4271" in written("orders", "text", asked=True)
     bare = fdfacts.LEAK._replace(threads=(fdfacts.READER._replace(frames=()),))
     result = fdfacts.orders()._replace(facts=fdfacts.facts(groups=(bare,)))
-    about, shown = About("HOST", "T", "V", "opskit fds"), process.Shown(verbose=True)
+    about, shown = About("HOST", "T", "V", "opskit fds"), Shown(verbose=True)
     assert [field.title for field in process.report(about, result, shown).blocks[-1].columns][-1] == "thread"
     frames = json.loads(written("orders", "json"))["groups"][0]["threads"][0]["frames"]
     assert frames == ["sun.nio.ch.SocketDispatcher.read0", "com.shop.Orders.load"]
@@ -163,9 +164,9 @@ def test_more_groups_than_rows_are_counted():
     result = fdfacts.orders()._replace(facts=fdfacts.facts(groups=groups, fds=1000))
     about = About("HOST", "T", "V", "opskit fds")
     for shown, rows in (((), 20), ((True,), 1000), ((False, False, True), 1000)):
-        [block, *_] = process.report(about, result, process.Shown(*shown)).blocks
+        [block, *_] = process.report(about, result, Shown(*shown)).blocks
         assert (len(block.rows), block.total) == (rows, 1000)
-    assert len(process.report(about, result, process.Shown(top=7)).blocks[0].rows) == 7
+    assert len(process.report(about, result, Shown(top=7)).blocks[0].rows) == 7
 
 
 def test_the_disk_that_is_full_of_deleted_files():
@@ -293,7 +294,7 @@ def test_hostile_names_are_escaped_everywhere(evil, format_):
     group = fdfacts.LEAK._replace(detail=evil, example=evil, threads=(fdfacts.READER._replace(name=evil),))
     result = fdfacts.watched()._replace(facts=fdfacts.facts(process=process_, groups=(group,)))
     about = About("HOST", "T", "V", "opskit fds", process.target(result))
-    shown = process.Shown(format_ == "text", True, True, None, True)
+    shown = Shown(format_ == "text", True, True, None, True)
     reports = [complete(process.report(about, result, shown), Answer(process=result))]
     holder = fdfacts.LOG.holders[0]._replace(process=process_, unit=evil)
     file = fdfacts.LOG._replace(path=evil, holders=(holder,))

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from opskit.quantities import agreeing, duration, percent, plural
-from opskit.records import NamedTuple
-from opskit.render.cells import rate_text, row_limit
+from opskit.render.cells import rate_text
 from opskit.render.report import Block, Report
 from opskit.render.views.cswitch.fields import (
     ALLOWED,
@@ -37,27 +36,11 @@ if TYPE_CHECKING:
     from opskit.collect.cswitch.facts import CpuLoad, Facts
     from opskit.render.fields import Field
     from opskit.render.report import About
+    from opskit.render.shown import Shown
 
 DEFAULT_TOP = 10
 OTHERS_TOP = 3  # of the processes beside the one that was asked for
 _LOST = 0.1  # of a CPU: taken by interrupts or the hypervisor; such a CPU is shown without -v
-
-
-class Shown(NamedTuple):
-    """How to show it. `text`: columns for awk; `verbose`: every row and CPU; `top`: -n; `asked`: --ask.
-
-    `on_screen`: of a watch that is redrawn, where a finding is cut to a line, without its own command.
-    """
-
-    text: bool = False
-    verbose: bool = False
-    top: int | None = None
-    asked: bool = False
-    on_screen: bool = False
-
-    def first(self, most: int) -> int | None:
-        """How many rows to show; None: all."""
-        return row_limit(self.top, None if self.text or self.verbose else most)
 
 
 TEXT_THREADS: Sequence[Field[Row]] = (

@@ -9,7 +9,7 @@ from opskit.analysis.fds.judge import name_of
 from opskit.proc.files.limits import UNLIMITED
 from opskit.quantities import duration, percent, plural, short_duration
 from opskit.records import NamedTuple
-from opskit.render.cells import TARGET, row_limit
+from opskit.render.cells import TARGET
 from opskit.render.fields import COUNT, FLAG, ID, NUMBER, SHARE, TEXT, Field, list_of, record, records, sheet
 from opskit.render.report import Block, Report
 from opskit.render.views.java_stack import where_in_java
@@ -22,28 +22,11 @@ if TYPE_CHECKING:
     from opskit.collect.fds.facts import Facts, Group
     from opskit.proc.open_files import OpenFiles
     from opskit.render.report import About
+    from opskit.render.shown import Shown
 
 DEFAULT_TOP = 20
 _MOST_GROUPS = 3  # in the sentence about all of them
 _STACKS = 5  # rows of threads without -v
-
-
-class Shown(NamedTuple):
-    """How to show it. `text`: columns for awk; `watching`: growth; `verbose`: every group and thread; `top`: -n; `asked`: --ask.
-
-    `on_screen`: of a watch that is redrawn, where a finding is cut to a line, without its own command.
-    """
-
-    text: bool = False
-    watching: bool = False
-    verbose: bool = False
-    top: int | None = None
-    asked: bool = False
-    on_screen: bool = False
-
-    def first(self, most: int) -> int | None:
-        """How many rows to show; None: all."""
-        return row_limit(self.top, None if self.text or self.verbose else most)
 
 
 class Row(NamedTuple):

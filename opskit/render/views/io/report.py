@@ -5,8 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from opskit.quantities import agreeing, percent, plural, size
-from opskit.records import NamedTuple
-from opskit.render.cells import row_limit
 from opskit.render.report import Block, Report
 from opskit.render.views.io.fields import DEVICE_COLUMNS, FILE, PROCESS_COLUMNS, thread_columns
 
@@ -17,25 +15,9 @@ if TYPE_CHECKING:
     from opskit.collect.io.facts import CgroupIo, Facts
     from opskit.render.fields import Field
     from opskit.render.report import About
+    from opskit.render.shown import Shown
 
 DEFAULT_TOP, _DEVICES, _FILES = 10, 5, 5
-
-
-class Shown(NamedTuple):
-    """How to show it. `text`: columns for awk; `verbose`: every row; `top`: -n; `asked`: --ask.
-
-    `on_screen`: of a watch that is redrawn, where a finding is cut to a line, without its own command.
-    """
-
-    text: bool = False
-    verbose: bool = False
-    top: int | None = None
-    asked: bool = False
-    on_screen: bool = False
-
-    def first(self, most: int) -> int | None:
-        """How many rows to show; None: all."""
-        return row_limit(self.top, None if self.text or self.verbose else most)
 
 
 def target(result: Result) -> dict[str, object] | None:

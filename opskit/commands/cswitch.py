@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from opskit.render.report import Report
 
 _EXCLUSIVE = [("bench", other) for other in ("process", "ask", "user", "top", "watch", "interval", "verbose")]
+_MOST_SAMPLES = 10  # looks of a watch in half of which a warning holds
 FORMATS = ("table", "text", "json", "csv", "markdown", "prometheus")
 
 
@@ -99,7 +100,7 @@ def _waits(run: Run, pid: int | None, ask: bool, verbose: bool) -> int:
 
     def look() -> Result:
         facts = collector.look()
-        samples[:] = [*samples[-MOST_SAMPLES:], facts]
+        samples[:] = [*samples[-_MOST_SAMPLES:], facts]
         return judge(facts, samples)
 
     def show(result: Result) -> Report:
@@ -115,6 +116,3 @@ def _waits(run: Run, pid: int | None, ask: bool, verbose: bool) -> int:
         return complete(report, Answer(result, moments))
 
     return run.show(look, show, fit_height=run.top is None and not verbose)
-
-
-MOST_SAMPLES = 10

@@ -25,7 +25,7 @@ from opskit.analysis.finding import most_severe_first
 from opskit.quantities import duration, percent, plural
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from opskit.analysis.cswitch.causes import Pair
     from opskit.analysis.finding import Finding
@@ -41,16 +41,14 @@ def judge(facts: Facts, samples: Sequence[Facts] = ()) -> Result:
     return result._replace(findings=tuple(_lasting(result.findings, samples)))
 
 
-def _lasting(findings: Iterable[Finding], samples: Sequence[Facts]) -> Iterator[Finding]:
+def _lasting(findings: Sequence[Finding], samples: Sequence[Facts]) -> Iterator[Finding]:
     """The findings; a note instead of a warning where most other looks of the watch do not have it: a collection, or a burst."""
-    earlier = samples[:-1]
+    warned = any(finding.severity != "note" for finding in findings)
+    earlier = [{(each.code, each.entity) for each in judge(facts).findings} for facts in samples[:-1] if warned]
     for finding in findings:
-        seen = 0
-        if finding.severity != "note" and earlier:
-            about = (finding.code, finding.entity)
-            seen = sum(any((each.code, each.entity) == about for each in judge(facts).findings) for facts in earlier)
+        seen = sum((finding.code, finding.entity) in found for found in earlier)
         is_burst = bool(earlier) and 1 + seen < _LASTING * len(samples)
-        yield finding._replace(severity="note") if is_burst and finding.severity != "note" else finding
+        yield finding._replace(severity="note") if is_burst else finding
 
 
 def _of_process(facts: Facts) -> Result:

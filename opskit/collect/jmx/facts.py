@@ -1,0 +1,55 @@
+"""MBeans as JMX names them: attributes by ObjectName, from the JVM's counters, memory and diagnostic commands, or from an agent."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from opskit.records import NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Union
+
+    # As JSON: composites are objects by key, tabular data and arrays are lists.
+    Value = Union[None, bool, int, float, str, Sequence["Value"], Mapping[str, "Value"]]
+
+
+class Request(NamedTuple):
+    """`patterns`: of `ObjectName` or `ObjectName attribute`; none: all that cost nothing. `ask`: may start the attach listener.
+
+    `jolokia`: a URL, or "" to discover one; `agent`: load our agent for MBeans that only code in the JVM can read.
+    """
+
+    pid: int | None
+    patterns: Sequence[str] = ()
+    ask: bool = False
+    jolokia: str | None = None
+    agent: bool = False
+
+
+class Attribute(NamedTuple):
+    """`name` is JMX's (HeapMemoryUsage). `error`: why this one has no value. `source`: hsperfdata, memory, proc, jcmd, agent, jolokia."""
+
+    name: str
+    value: Value
+    source: str
+    error: str | None = None
+
+
+class Bean(NamedTuple):
+    """`name`: the canonical ObjectName (java.lang:type=Memory)."""
+
+    name: str
+    attributes: Sequence[Attribute]
+
+
+class Facts(NamedTuple):
+    """`missing`: sentences, what could not be read and what to do (--ask, --agent). `left_behind`: what an agent leaves in the JVM."""
+
+    pid: int | None
+    main: str | None  # main class or jar; None: read over HTTP
+    java_version: str | None
+    beans: Sequence[Bean]
+    missing: Sequence[str] = ()
+    left_behind: Sequence[str] = ()
+    at_s: float = 0.0  # of the wall clock

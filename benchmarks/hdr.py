@@ -17,7 +17,7 @@ from pathlib import Path
 from common import OPSKIT, median_cpu, ratio, run_sections, side_by_side, table, verdict
 
 HERE = Path(__file__).resolve().parent
-sys.path.append(str(HERE.parent / "tests" / "support"))
+sys.path.insert(0, str(HERE.parent / "tests" / "support"))  # benchmarks have a jvms.py, too
 JAR = "org.hdrhistogram:HdrHistogram:2.2.2"
 INTERVALS, VALUES, MOST_RATIO, MOST_MIB = 3600, 20_000, 1.2, 40
 PYPI = """

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from opskit.analysis.hdr.cells import Full, Space
 from opskit.analysis.hdr.printed import series_of
 from opskit.analysis.hdr.total import Total
-from opskit.analysis.hdr.values import Scale
+from opskit.analysis.hdr.values import scale_of
 from opskit.errors import BadInput, UsageError
 from opskit.jvm.logs.hdr.spectrum import Spectrum
 from opskit.quantities import listed, plural
@@ -141,7 +141,7 @@ class Sums:
         if top < 0 or not most or self._compared >= _MOST_COMPARED or interval.payload.layout.decimal:
             return
         self._compared += 1
-        scale = Scale(interval.payload.layout)
+        scale = scale_of(interval.payload.layout)
         least, highest = scale.lowest(top), scale.highest(top)
         self._units = {
             unit for unit in self._units if least / _TO_MS[unit] - _ROUNDED_MS <= most <= highest / _TO_MS[unit] + _ROUNDED_MS

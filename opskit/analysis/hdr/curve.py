@@ -41,12 +41,12 @@ def levels(curve: Sequence[Step]) -> Iterator[Level]:
 def points(curve: Sequence[Step]) -> list[tuple[float, float]]:
     """The curve as steps: up to x, the values are y; x is 1 / (1 - share), 10 for 90 %, 100 for 99 %.
 
-    It ends at twice the number of values: from that number on there is only the highest one.
+    It ends at twice the number of values, at 10 at least: from that number on there is only the highest one.
     """
     if not curve:
         return []
     total = curve[-1].total
-    end = 2.0 * total
+    end = max(2.0 * total, 10.0)
     width = math.log(end) / _POINTS
     found = [(1.0, curve[0].value)]
     for step in curve:

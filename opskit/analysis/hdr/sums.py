@@ -1,8 +1,8 @@
 """Sums of the intervals of HdrHistogram logs, in bounded memory. Only counts are added, and only of equal cells.
 
-    sums = Sums(Choice(tags="read|write", by_s=10.0))
-    facts = collect(Request(names), sums.add)
-    series, apart = sums.series(), sums.apart
+sums = Sums(Choice(tags="read|write", by_s=10.0))
+facts = collect(Request(names), sums.add)
+series, apart = sums.series(), sums.apart
 """
 
 from __future__ import annotations
@@ -48,7 +48,9 @@ class Sums:
 
     def __init__(self, choice: Choice | None = None) -> None:
         self.choice = choice or Choice()
-        self.intervals = self.outside = self.other_tags = 0  # taken; outside of since and until; of tags that are not chosen
+        self.intervals = self.outside = self.other_tags = (
+            0  # taken; outside of since and until; of tags that are not chosen
+        )
 
     def add(self, found: Interval | Spectrum) -> bool:
         """Count an interval; whether it was chosen (for --split: take its `line`)."""

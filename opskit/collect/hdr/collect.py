@@ -1,8 +1,8 @@
 """Read the intervals of HdrHistogram logs, and what a load generator printed of its histogram.
 
-    sums = Sums(Choice(merge=True))
-    facts = collect(ask, sums.add)
-    series = sums.series()
+sums = Sums(Choice(merge=True))
+facts = collect(ask, sums.add)
+series = sums.series()
 """
 
 from __future__ import annotations

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from opskit.analysis.hdr.result import Distribution, Step
 
 
-def text(values: Distribution, curve: Sequence[Step], digits: int, buckets: int, scale: float = 1.0) -> str:
-    """The distribution; values are divided by `scale`. `buckets`: of the histogram, for its last line."""
+def text(values: Distribution, curve: Sequence[Step], digits: int, buckets: int | None, scale: float = 1.0) -> str:
+    """The distribution; values are divided by `scale`. `buckets`: of the histogram, for its last line; None: unknown."""
     width = f">12.{digits}f"
     lines = [f"{'Value':>12} {'Percentile':>14} {'TotalCount':>10} {'1/(1-Percentile)':>14}\n\n"]
     for level in levels(curve):
@@ -28,7 +28,8 @@ def text(values: Distribution, curve: Sequence[Step], digits: int, buckets: int,
     mean, deviation, most = ((each or 0) / scale for each in (values.mean, values.deviation, values.most))
     lines.append(f"#[Mean    = {_fixed(mean, width)}, StdDeviation   = {_fixed(deviation, width)}]\n")
     lines.append(f"#[Max     = {_fixed(most, width)}, Total count    = {values.total:>12}]\n")
-    lines.append(f"#[Buckets = {buckets:>12}, SubBuckets     = {_sub_buckets(digits):>12}]\n")
+    if buckets is not None:
+        lines.append(f"#[Buckets = {buckets:>12}, SubBuckets     = {_sub_buckets(digits):>12}]\n")
     return "".join(lines)
 
 

@@ -1,0 +1,115 @@
+"""The verdict on latency logs, and the notes below the tables."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from opskit.analysis.hdr.judge import ratio
+from opskit.quantities import agreeing, duration, listed, plural
+from opskit.render.cells import rate_text
+from opskit.render.views.hdr.fields import EMPTY_TAG, log_text, pair_series, ratio_text, tag_text, value_text, whole
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from opskit.analysis.hdr.result import Result, Series
+
+_P99, _P999 = 2, 3  # places in PERCENTS
+_NAMES_SHOWN = 6
+_CONVENTION = "if Interval_Max is in ms, as by convention, they are {0}: --unit {0}"
+_UNKNOWN = "the column Interval_Max fits no unit; give the one of the program that wrote them: --unit ns, us, ms or s"
+
+
+def verdict(result: Result) -> Iterator[str]:
+    """The tail in one sentence."""
+    if result.pairs:
+        yield _compared(result)
+        return
+    unit, series = result.unit, [each for each in result.series if each.values.total]
+    total = sum(each.values.total for each in series)
+    if not series:
+        yield f"no values in {plural(result.facts.intervals, 'interval')}"
+        return
+    worst = max(series, key=_p99)
+    tail = f"p99.9 {value_text(worst.values.percentiles[_P999], unit)}, max {value_text(worst.values.most, unit)}"
+    counted = f"{plural(total, 'value')} in {_time(series)}"
+    p99 = value_text(_p99(worst), unit)
+    if len(result.series) == 1:
+        per_s = whole(worst).per_s
+        rate = f" ({rate_text(per_s)}/s)" if per_s is not None else ""
+        yield f"p99 {p99}, {tail}: {counted}{rate}"
+    else:
+        kind = "tags" if len({each.files for each in result.series}) == 1 else "series"
+        yield f"highest p99: {series_name(worst, result.series)} {p99} ({tail}); {len(result.series):,} {kind}, {counted}"
+
+
+def _p99(series: Series) -> float:
+    return series.values.percentiles[_P99] or 0.0
+
+
+def _time(series: Sequence[Series]) -> str:
+    begin, end = min(each.begin_s for each in series), max(each.end_s for each in series)
+    mixed = len({each.dated for each in series}) > 1
+    return duration(max(each.covered_s for each in series) if mixed else max(end - begin, 0.0))
+
+
+def series_name(series: Series, among: Sequence[Series]) -> str:
+    """The tag of a series, its log, or both: what tells it from the others."""
+    tagged = any(each.tag is not None for each in among)
+    several = len({each.files for each in among}) > 1
+    tag = "(no tag)" if series.tag is None else series.tag or EMPTY_TAG
+    if several and tagged:
+        return f"{tag} of {log_text(series)}"
+    return log_text(series) if several or not tagged else tag
+
+
+def _compared(result: Result) -> str:
+    """The pair whose p99 differs most."""
+    both = [(pair.now, pair.other) for pair in result.pairs if pair.now is not None and pair.other is not None]
+    if not both:
+        tags = (
+            [tag_text(each) for each in (pair[side] for pair in result.pairs) if each is not None] for side in (0, 1)
+        )
+        now, other = (listed(names, _NAMES_SHOWN) or "none" for names in tags)
+        return f"no tag is on both sides: {now}; OTHER: {other}"
+    one, twin = max(both, key=lambda pair: _distance(pair[0], pair[1]))
+    parts = [
+        _beside(name, one.values.percentiles[place], twin.values.percentiles[place], result.unit)
+        for name, place in (("p99", _P99), ("p99.9", _P999))
+    ]
+    parts.append(_beside("max", one.values.most, twin.values.most, result.unit))
+    among = [pair_series(pair) for pair in result.pairs]
+    who = f"{series_name(one, among)}: " if len(result.pairs) > 1 else ""
+    return who + ", ".join(parts)
+
+
+def _distance(now: Series, other: Series) -> float:
+    times = ratio(_p99(now), _p99(other))
+    return abs(math.log(times)) if times else 0.0
+
+
+def _beside(name: str, now: float | None, other: float | None, unit: str | None) -> str:
+    return f"{name} {value_text(now, unit)}, other {value_text(other, unit)} ({ratio_text(ratio(now, other))})"
+
+
+def notes(result: Result) -> Iterator[str]:
+    """The unit, what was left out, differing precision."""
+    facts = result.facts
+    if result.unit is None:
+        known = _UNKNOWN if result.likely_unit is None else _CONVENTION.format(result.likely_unit)
+        yield f"values are as the log has them; {known}"
+    if result.outside:
+        yield f"{plural(result.outside, 'interval')} {agreeing(result.outside, 'lies', 'lie')} before --since or after --until"
+    if result.other_tags:
+        yield f"{plural(result.other_tags, 'interval')} of tags that --tag does not choose"
+    digits = sorted({each.digits for each in result.series}, reverse=True)
+    if len(digits) > 1:
+        yield f"the precision differs: {'; '.join(_of_digits(each, result.series) for each in digits)}"
+    if facts.interrupted:
+        yield "interrupted: what was read so far is shown"
+
+
+def _of_digits(digits: int, series: Sequence[Series]) -> str:
+    names = [series_name(each, series) for each in series if each.digits == digits]
+    return f"{plural(digits, 'digit')} ({listed(names, _NAMES_SHOWN)})"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from opskit.analysis.hdr.judge import ratio
 from opskit.analysis.hdr.result import PERCENTS, UNITS
-from opskit.quantities import duration
+from opskit.quantities import duration, twelve_digits
 from opskit.records import NamedTuple
 from opskit.render.cells import rate, rate_text, rounded
 from opskit.render.fields import COUNT, NUMBER, TEXT, Field
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _LAST_S = 253_402_300_799.0  # the year 9999
+_WHOLE = 1000  # from here on -f text has no fractions
 EMPTY_TAG = "(empty tag)"
 _RANKS = {"mean": 3, "p90": 4, "p99.99": 5}  # of the columns that a narrow terminal has no room for
 
@@ -74,7 +75,7 @@ def value_text(value: float | None, unit: str | None) -> str:
     if unit is not None:
         return duration(value * UNITS[unit])
     value = plain_number(value) or 0
-    return f"{value:,.0f}" if isinstance(value, int) or abs(value) >= 1000 else f"{value:.5g}"
+    return f"{value:,.0f}" if isinstance(value, int) or abs(value) >= _WHOLE else f"{value:.5g}"
 
 
 def begin_text(begin_s: float, *, dated: bool) -> str | None:
@@ -114,14 +115,14 @@ def percentile_name(percent: float) -> str:
 
 
 def _of_values(
-    name: str, title: str, value: Callable[[Distribution], float | None], unit: str | None, **more: Any
+    name: str, title: str, value: Callable[[Distribution], float | None], unit: str | None, *, raw: bool, said: str
 ) -> Field[Any]:
     def read(row: Row) -> float | None:
         found = plain_number(value(row.values))
-        return rounded(found, 6) if name in ("mean", "deviation") else found
+        # -f text prints six digits of a fraction.
+        return round(found) if raw and found is not None and abs(found) >= _WHOLE else twelve_digits(found)
 
-    show = partial(value_text, unit=unit)
-    return Field(name, NUMBER, title, read, show=show, rank=_RANKS.get(name, 0), **more)
+    return Field(name, NUMBER, title, read, show=partial(value_text, unit=unit), rank=_RANKS.get(name, 0), help=said)
 
 
 def _percentile(place: int, values: Distribution) -> float | None:
@@ -136,7 +137,7 @@ def value_fields(unit: str | None = None, *, raw: bool = False) -> list[Field[An
         name: str, value: Callable[[Distribution], float | None], said: str = "", title: str | None = None
     ) -> Field[Any]:
         shown = name if title is None else title
-        return _of_values(name, shown and shown + ending, value, unit, help=said)
+        return _of_values(name, shown and shown + ending, value, unit, raw=raw, said=said)
 
     return [
         Field("count", COUNT, "count", lambda row: row.values.total, help="values"),

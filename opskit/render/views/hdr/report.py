@@ -86,7 +86,7 @@ def _blocks(result: Result, shown: Shown) -> Iterator[Block[Any]]:
     if result.pairs:
         numbers = [row for pair in result.pairs for row in compared(pair)]
         fields = plain_pair_fields() if shown.raw else pair_fields(result.unit)
-        named = _names([pair_series(pair) for pair in result.pairs], PAIR_TAG, PAIR_LOG)
+        named = _names(sentences.naming(result.pairs), PAIR_TAG, PAIR_LOG)
         yield Block([*named, *fields], numbers[:top], len(numbers), one_line=True)
         return
     series = ordered(result.series, top)

@@ -13,7 +13,7 @@ from opskit.render.views.hdr.fields import EMPTY_TAG, log_text, pair_series, rat
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from opskit.analysis.hdr.result import Result, Series
+    from opskit.analysis.hdr.result import Pair, Result, Series
 
 _P99, _P999 = 2, 3  # places in PERCENTS
 _NAMES_SHOWN = 6
@@ -79,9 +79,14 @@ def _compared(result: Result) -> str:
         for name, place in (("p99", _P99), ("p99.9", _P999))
     ]
     parts.append(_beside("max", one.values.most, twin.values.most, result.unit))
-    among = [pair_series(pair) for pair in result.pairs]
+    among = naming(result.pairs)
     who = f"{series_name(one, among)}: " if len(result.pairs) > 1 else ""
     return who + ", ".join(parts)
+
+
+def naming(pairs: Sequence[Pair]) -> list[Series]:
+    """The series that name the pairs: those of the left side, which may be of several logs; else those of OTHER."""
+    return [pair.now for pair in pairs if pair.now is not None] or [pair_series(pair) for pair in pairs]
 
 
 def _distance(now: Series, other: Series) -> float:

@@ -105,14 +105,15 @@ def _choice(ask: _Asked, logs: tuple[str, ...], over_time: bool) -> Choice:
     tags = None if ask.tag is None else ask.tag.pattern
     choice = Choice(ask.merge, ask.ignore_tags, tags, ask.since, ask.until, ask.by)
     if ask.by is None and over_time:
-        choice = choice._replace(by_s=_fitting(logs, choice))
+        choice = choice._replace(by_s=_fitting(logs))
     return choice
 
 
-def _fitting(logs: tuple[str, ...], choice: Choice) -> float:
+def _fitting(logs: tuple[str, ...]) -> float:
     """An interval for a picture: the logs are read once for their times alone. Raises UsageError for a pipe, which is read once."""
     from opskit.analysis.hdr.times import Times
-    from opskit.collect.hdr.collect import Request, collect
+    from opskit.collect.hdr.collect import collect
+    from opskit.collect.hdr.facts import Request
 
     if _STDIN in logs:
         raise UsageError("a picture over time of standard input needs the length of its intervals: add --by 10s")
@@ -124,7 +125,8 @@ def _fitting(logs: tuple[str, ...], choice: Choice) -> float:
 def _read(logs: tuple[str, ...] | list[str], choice: Choice, splitter: Splitter | None = None) -> Side:
     from opskit.analysis.hdr.judge import side
     from opskit.analysis.hdr.sums import Sums
-    from opskit.collect.hdr.collect import Request, collect
+    from opskit.collect.hdr.collect import collect
+    from opskit.collect.hdr.facts import Request
 
     sums = Sums(choice)
 

@@ -2,39 +2,64 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from opskit.quantities import plural
 from opskit.records import NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 
 class Layout(NamedTuple):
     """The cells of a histogram. Counts may be added where the layouts are equal: the same value is in the same cell then.
 
-    `digits`: significant ones. `lowest`: the lowest discernible value. `decimal`: of a DoubleHistogram; its cells are those
-    of an integer histogram times a power of two.
+    `digits`: significant ones. `lowest`: the lowest discernible value. `decimal`: of a DoubleHistogram, whose cells are those of an
+    integer histogram times a power of two times `scale`.
     """
 
     digits: int
     lowest: int
     decimal: bool = False
+    scale: float = 0.5
 
     def __str__(self) -> str:
         """As messages name it: `3 digits`, `2 digits from 1000 up`, `3 digits, decimal values`."""
         from_up = f" from {self.lowest} up" if self.lowest > 1 else ""
-        digits = f"{self.digits} digit{'s' * (self.digits != 1)}"
-        return f"{digits}{from_up}{', decimal values' * self.decimal}"
+        scaled = f" in steps of {self.scale * 2:.9g}" if self.scale != 0.5 else ""
+        return f"{plural(self.digits, 'digit')}{from_up}{', decimal values' * self.decimal}{scaled}"
 
 
 class Payload(NamedTuple):
-    """An encoded histogram whose header and size were checked. `version`: 0, 1 or 2; `ratio`: of an integer to a value.
+    """An encoded histogram whose header and size were checked. `version`: 0, 1 or 2.
 
-    `body`: the encoded counts; `word`: bytes of each one, 0: ZigZag LEB128 with runs of zeros.
+    `body`: the encoded counts; `word`: bytes of each, 0: ZigZag LEB128 with runs of zeros. `cells`: how many there are at most.
+    `offset`: the first count belongs to this cell; after the last cell comes the first one. Of a DoubleHistogram: `ratio` of an
+    integer to a value, `span` of the highest value to the lowest.
     """
 
     layout: Layout
     version: int
-    ratio: float
     word: int
     cells: int
     body: bytes
+    offset: int = 0
+    ratio: float = 1.0
+    span: int = 2
+
+
+class Counts(NamedTuple):
+    """The counts of a histogram: as fields of an integer (`packed`, see counts.py; none is above `field`), or as pairs.
+
+    `pairs`: (cell, count) in ascending order, can be gone through again. `total`: not less than all counts together. `top`: the
+    highest cell with a count; -1 without any.
+    """
+
+    packed: int
+    field: int
+    pairs: Iterable[tuple[int, int]]
+    total: int
+    top: int
 
 
 class Interval(NamedTuple):
@@ -55,5 +80,6 @@ class Interval(NamedTuple):
     length_s: float
     most: float | None
     payload: Payload
+    counts: Counts
     line: bytes
     header: tuple[bytes, ...]

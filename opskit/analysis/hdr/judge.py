@@ -25,7 +25,7 @@ _STDIN = "standard input"
 
 
 class Side(NamedTuple):
-    """One side of a comparison, or all there is: what was read, its series, what was left out. `tags`: all that were seen."""
+    """One side of a comparison, or all there is: what was read, its series, what was left out. `tags`: all that were seen. `left`: sentences."""
 
     facts: Facts
     series: Sequence[Series]
@@ -36,12 +36,13 @@ class Side(NamedTuple):
     other_tags: int = 0
     by_s: float | None = None
     merged: bool = False
+    left: Sequence[str] = ()
 
 
 def side(facts: Facts, sums: Sums) -> Side:
     """What was summed of the logs."""
     left_out = (sums.outside, sums.other_tags, sums.choice.by_s, sums.choice.merge or sums.choice.ignore_tags)
-    return Side(facts, sums.series(), sums.tags, sums.apart, sums.likely_unit, *left_out)
+    return Side(facts, sums.series(), sums.tags, sums.apart, sums.likely_unit, *left_out, sums.left)
 
 
 def judge(now: Side, other: Side | None = None, unit: str | None = None) -> Result:
@@ -63,6 +64,7 @@ def judge(now: Side, other: Side | None = None, unit: str | None = None) -> Resu
         now.by_s,
         sum(each.outside for each in sides),
         sum(each.other_tags for each in sides),
+        [line for each in sides for line in each.left],
     )
 
 

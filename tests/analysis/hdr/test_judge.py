@@ -85,7 +85,9 @@ def test_a_sum_of_service_and_response_times_is_said():
 
 def test_series_that_cannot_be_added_are_said():
     """Their cells differ."""
-    apart = Apart(None, ("a.hdr", "b.hdr"), "3 digits and 2 digits are not added: their cells differ")
+    apart = Apart(
+        ("a.hdr", "b.hdr"), None, ("3 digits", "2 digits"), "3 digits and 2 digits are not added: their cells differ"
+    )
     [found] = judge(side(series(FEW), apart=[apart])).findings
     assert (found.code, found.severity, found.entity.name) == ("hdr-precision-differs", "note", "a.hdr b.hdr")
 

@@ -229,7 +229,7 @@ def test_split_takes_what_was_chosen(inprocess, tmp_path):
     [
         ("x.svg", ("--unit", "ns"), {"Percentiles", "READ-rt", "WRITE-rt", "0 %", "99 %", "10 ms"}),
         ("timeline.svg", ("--unit", "ns"), {"Percentiles of every 1 s", "READ-st", "p99.9", "max"}),
-        ("x.svg", ("--by", "3s"), {"Percentiles of every 3 s", "p50"}),
+        ("x.svg", ("--by", "3s"), {"Percentiles of every 3 s, values as the log has them", "p50"}),
         ("x.svg", ("--diff", BEFORE), {"READ-rt of throttle.hdr (now)", "READ-rt of before.hdr (other)"}),
     ],
 )  # fmt: skip

@@ -14,13 +14,14 @@ from opskit.render.cells import rate, rate_text, rounded
 from opskit.render.fields import COUNT, NUMBER, TEXT, Field
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from opskit.analysis.hdr.result import Distribution, Pair, Period, Series
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _LAST_S = 253_402_300_799.0  # the year 9999
 _WHOLE = 1000  # from here on -f text has no fractions
+_YEAR, _DATE = 4, 10  # characters of a date
 EMPTY_TAG = "(empty tag)"
 _RANKS = {"mean": 3, "p90": 4, "p99.99": 5}  # of the columns that a narrow terminal has no room for
 
@@ -154,10 +155,26 @@ TAG: Field[Any] = Field("tag", TEXT, "tag", lambda row: tag_text(row.series), sh
 LOG: Field[Any] = Field("log", TEXT, "log", lambda row: log_text(row.series), shrinks=10)
 
 
-def begin_field(*, dated: bool) -> Field[Any]:
-    """When a period begins."""
-    title = "begin (UTC)" if dated else "begin s"
-    return Field("begin", TEXT, title, lambda row: begin_text(row.begin_s, dated=row.series.dated), right=not dated)
+def begin_field() -> Field[Any]:
+    """When a period begins, in full."""
+    return Field("begin", TEXT, "begin", lambda row: begin_text(row.begin_s, dated=row.series.dated))
+
+
+def short_begin_field(rows: Sequence[Row]) -> tuple[Field[Any], str]:
+    """The same for people, without what all rows have in common; and that."""
+    texts = [begin_text(row.begin_s, dated=row.series.dated) or "" for row in rows]
+    if not all(row.series.dated for row in rows):
+        return Field(
+            "begin", TEXT, "begin s", lambda row: begin_text(row.begin_s, dated=row.series.dated), right=True
+        ), ""
+    same = _DATE if len({text[:_DATE] for text in texts}) == 1 else _YEAR
+    common = f", {texts[0][:_DATE]}" if same == _DATE else ""
+
+    def shown(row: Row) -> str:
+        text = begin_text(row.begin_s, dated=True) or ""
+        return text[same:].lstrip("T-").replace("T", " ").rstrip("Z")
+
+    return Field("begin", TEXT, "begin (UTC)", shown), common
 
 
 def compared(pair: Pair) -> Iterator[Compared]:

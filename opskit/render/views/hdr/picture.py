@@ -52,7 +52,8 @@ def timeline(result: Result) -> PanelsChart:
     shown = [each for each in series if each in largest]
     panels = [Panel(sentences.series_name(each, result.series), _lines(each, result.by_s or 1.0)) for each in shown]
     dated = all(each.dated for each in shown)
-    title = f"Percentiles of every {interval_text(result.by_s)}"
+    as_logged = "" if result.unit else ", values as the log has them"
+    title = f"Percentiles of every {interval_text(result.by_s)}{as_logged}"
     rest = len(series) - len(shown)
     return PanelsChart(
         title, panels, _seconds(result), "utc" if dated else "log", _y_title(result), _note(result, rest)

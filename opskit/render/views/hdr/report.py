@@ -24,6 +24,7 @@ from opskit.render.views.hdr.fields import (
     pair_fields,
     pair_series,
     plain_pair_fields,
+    short_begin_field,
     value_fields,
     whole,
 )
@@ -94,10 +95,11 @@ def _blocks(result: Result, shown: Shown) -> Iterator[Block[Any]]:
     yield Block(columns, [*map(whole, series[:top])], len(series), one_line=True)
     periods = [*_periods(series)]
     if periods:
-        dated = all(each.dated for each in series)
         named = _names(series, TAG, LOG) if len(series) > 1 else []
-        columns = [begin_field(dated=dated), *named, *value_fields(result.unit, raw=shown.raw)]
-        yield Block(columns, periods[:top], len(periods), f"every {interval_text(result.by_s)}", one_line=True)
+        begin, date = (begin_field(), "") if shown.raw else short_begin_field(periods)
+        title = f"every {interval_text(result.by_s)}{date}"
+        columns = [begin, *named, *value_fields(result.unit, raw=shown.raw)]
+        yield Block(columns, periods[:top], len(periods), title, one_line=True)
 
 
 def _names(series: Sequence[Series], tag: Field[Any], log: Field[Any]) -> list[Field[Any]]:
@@ -121,7 +123,7 @@ def _sheet(result: Result) -> Sheet:
         Field("begin_s", value=lambda row: row.begin_s),
         Field("covered_s", value=lambda row: row.covered_s),
     ]
-    fields = [*_identity(lambda row: row.series), begin_field(dated=True), *timed, *value_fields()]
+    fields = [*_identity(lambda row: row.series), begin_field(), *timed, *value_fields()]
     return sheet(fields, [*_periods(result.series)] or map(whole, result.series))
 
 

@@ -40,7 +40,8 @@ def verdict(result: Result) -> Iterator[str]:
         rate = f" ({rate_text(per_s)}/s)" if per_s is not None else ""
         yield f"p99 {p99}, {tail}: {counted}{rate}"
     else:
-        kind = "tags" if len({each.files for each in result.series}) == 1 else "series"
+        several = len({each.files for each in result.series}) > 1, len({each.tag for each in result.series}) > 1
+        kind = "series" if all(several) else "logs" if several[0] else "tags"
         yield f"highest p99: {series_name(worst, result.series)} {p99} ({tail}); {len(result.series):,} {kind}, {counted}"
 
 
@@ -49,9 +50,11 @@ def _p99(series: Series) -> float:
 
 
 def _time(series: Sequence[Series]) -> str:
-    begin, end = min(each.begin_s for each in series), max(each.end_s for each in series)
-    mixed = len({each.dated for each in series}) > 1
-    return duration(max(each.covered_s for each in series) if mixed else max(end - begin, 0.0))
+    """The time that the logs cover."""
+    covered: dict[tuple[str, ...], float] = {}
+    for each in series:
+        covered[each.files] = max(covered.get(each.files, 0.0), each.covered_s)
+    return duration(sum(covered.values()))
 
 
 def series_name(series: Series, among: Sequence[Series]) -> str:

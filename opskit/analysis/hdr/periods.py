@@ -28,7 +28,7 @@ class Rows(Sequence[Period]):
     def __len__(self) -> int:
         return len(self._rows) // self._kind.size
 
-    def __getitem__(self, place):  # type: ignore[no-untyped-def, override]  # noqa: ANN001, ANN204
+    def __getitem__(self, place):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN204
         """A period, or a list of them for a slice."""
         if isinstance(place, slice):
             return [self[each] for each in range(*place.indices(len(self)))]

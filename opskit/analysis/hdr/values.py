@@ -148,7 +148,7 @@ class Curve(Sequence[Step]):
     def __len__(self) -> int:
         return len(self._indexes)
 
-    def __getitem__(self, place):  # type: ignore[no-untyped-def, override]  # noqa: ANN001, ANN204
+    def __getitem__(self, place):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN204
         """A point, or a list of them for a slice."""
         if isinstance(place, slice):
             return [self[each] for each in range(*place.indices(len(self)))]

@@ -162,4 +162,4 @@ def half_of(digits: int) -> int:
 
 def unit_of(lowest: int) -> int:
     """The binary logarithm of a cell's least width."""
-    return int(math.log(lowest) / math.log(2))
+    return math.floor(math.log(lowest) / math.log(2))

@@ -172,10 +172,8 @@ def _words(payload: Payload) -> Counts:
         raise BadHistogram("the histogram has a negative count")
     total = sum(counts)
     _check_total(total)
-    pairs, top = _Words(counts, payload), -1
-    for top, _ in pairs:
-        pass
-    return Counts(0, 0, pairs, total, top)
+    pairs = _Words(counts, payload)
+    return Counts(0, 0, pairs, total, max((cell for cell, _ in pairs), default=-1))
 
 
 class _Words:

@@ -127,8 +127,8 @@ class Printed:
     def _spectrum(self, points: list[tuple[float, float, int]]) -> Spectrum:
         feet = self._feet
         return Spectrum(
-            self.name, self.lines, self._tool, self._title, "ms" if self._tool == "wrk2" else None, int(feet["Total count"]),
-            feet.get("Max"), feet.get("Mean"), feet.get("StdDeviation"), tuple(points), tuple(self._percents),
+            self.name, self.lines, self._tool, self._title, "ms" if self._tool == "wrk2" else None,
+            round(feet["Total count"]), feet.get("Max"), feet.get("Mean"), feet.get("StdDeviation"), tuple(points), tuple(self._percents),
         )  # fmt: skip
 
     def _summary(self, line: str) -> None:
@@ -147,7 +147,9 @@ class Printed:
         for operation, number in [*values, *_OF_ONE.findall(each)]:
             value = decimal(number.rstrip(",").replace(",", ""))
             if value is not None and len(self._stress) < _MOST_NAMES:
-                self._stress.setdefault(operation, {})[name] = value
+                said = self._stress.setdefault(operation, {})
+                if len(said) < _MOST_NAMES:
+                    said[name] = value
 
     def _summaries(self) -> Iterator[Spectrum]:
         """What cassandra-stress says of all operations, or of each kind where there are several."""
@@ -163,6 +165,6 @@ class Printed:
                     percents.append((percent, value))
             total = said.get("total partitions", said.get("total operations", 0.0))
             yield Spectrum(
-                self.name, self.lines, "cassandra-stress", kind or (kinds[0] if kinds else None), "ms", int(total),
+                self.name, self.lines, "cassandra-stress", kind or (kinds[0] if kinds else None), "ms", round(total),
                 said.get("latency max"), said.get("latency mean"), None, (), tuple(sorted(percents)), self._seconds,
             )  # fmt: skip

@@ -25,7 +25,7 @@ _STDIN = "standard input"
 
 
 class Side(NamedTuple):
-    """One side of a comparison, or all there is: what was read, its series, what was left out. `tags`: all that were seen. `left`: sentences."""
+    """One side of a comparison, or all there is: what was read, its series, what was left out. `tags`: all that were seen, `chosen`: by --tag. `left`: sentences."""
 
     facts: Facts
     series: Sequence[Series]
@@ -37,12 +37,15 @@ class Side(NamedTuple):
     by_s: float | None = None
     merged: bool = False
     left: Sequence[str] = ()
+    chosen: Sequence[str | None] = ()
 
 
 def side(facts: Facts, sums: Sums) -> Side:
     """What was summed of the logs."""
+    matching = re.compile(sums.choice.tags or "")
+    chosen = [tag for tag in sums.tags if matching.search(tag or "")]
     left_out = (sums.outside, sums.other_tags, sums.choice.by_s, sums.choice.merge or sums.choice.ignore_tags)
-    return Side(facts, sums.series(), sums.tags, sums.apart, sums.likely_unit, *left_out, sums.left)
+    return Side(facts, sums.series(), sums.tags, sums.apart, sums.likely_unit, *left_out, sums.left, chosen)
 
 
 def judge(now: Side, other: Side | None = None, unit: str | None = None) -> Result:
@@ -183,8 +186,8 @@ def _partner(tag: str) -> str:
 
 
 def _chosen(each: Side) -> list[str]:
-    """The tags of what is shown; in a sum of several tags all that were seen."""
-    tags = each.tags if each.merged else dict.fromkeys(one.tag for one in each.series)
+    """The tags of what is shown; of a sum all that were chosen."""
+    tags = each.chosen if each.merged else dict.fromkeys(one.tag for one in each.series)
     return [tag for tag in tags if tag is not None]
 
 

@@ -78,7 +78,9 @@ def test_service_times_of_tags_that_are_not_shown_are_not_judged():
 
 def test_a_sum_of_service_and_response_times_is_said():
     """They are two measures of one request."""
-    [found] = judge(side(series(FEW), tags=["READ-st", "READ-rt", "W-st", "W-rt"], merged=True)).findings
+    tags = ["READ-st", "READ-rt", "W-st", "W-rt"]
+    assert judge(side(series(FEW), tags=tags, chosen=["READ-rt", "W-rt"], merged=True)).findings == []
+    [found] = judge(side(series(FEW), tags=tags, chosen=tags, merged=True)).findings
     assert found.code == "hdr-times-mixed"
     assert found.next == "opskit hdr --tag '-rt$' --merge throttle.hdr"
 

@@ -154,6 +154,13 @@ def test_a_comparison_without_a_common_tag_says_which_there_are():
     assert "no tag is on both sides: READ-rt, READ-st, WRITE-rt; OTHER: x, y" in written(judge(now, other))
 
 
+def test_a_sum_is_named_by_its_logs():
+    """Of people's tables; text has its columns."""
+    result = judge(side(series(some(1), files=("a/one.hdr", "two.hdr"))), unit="ns")
+    assert "one.hdr and 1 more   2,000" in written(result)
+    assert written(result, "text").splitlines()[1].startswith("TAG  COUNT")
+
+
 def test_several_logs_are_told_apart_by_their_names():
     """Without tags the log is the name; the verdict names it."""
     result = judge(side(series(some(1), files=("/a/one.hdr",)), series(some(2, 900_000), files=("/a/two.hdr",))))
@@ -195,10 +202,11 @@ def test_a_log_without_values_says_so():
 
 
 def test_what_was_left_out_is_counted():
-    """By the window and by the tag."""
-    footer = made(judge(side(*three(), outside=1, other_tags=1200))).footer
-    assert "1 interval lies before --since or after --until" in footer
-    assert "1,200 intervals of tags that --tag does not choose" in footer
+    """By the window in a note, by the tag in JSON; what could not be counted has a sentence."""
+    result = judge(side(*three(), outside=1, other_tags=1200, left=["3 intervals left out: why"]), unit="ns")
+    assert made(result).footer == ["1 interval lies before --since or after --until", "3 intervals left out: why"]
+    document = json.loads(written(result, "json"))
+    assert (document["intervals_outside"], document["intervals_of_other_tags"]) == (1, 1200)
 
 
 def test_how_numbers_are_shown():

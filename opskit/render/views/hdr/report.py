@@ -87,26 +87,26 @@ def _blocks(result: Result, shown: Shown) -> Iterator[Block[Any]]:
     if result.pairs:
         numbers = [row for pair in result.pairs for row in compared(pair)]
         fields = plain_pair_fields() if shown.raw else pair_fields(result.unit)
-        named = _names(sentences.naming(result.pairs), PAIR_TAG, PAIR_LOG)
+        named = _names(sentences.naming(result.pairs), PAIR_TAG, PAIR_LOG, raw=shown.raw)
         yield Block([*named, *fields], numbers[:top], len(numbers), one_line=True)
         return
     series = ordered(result.series, top)
-    columns = [*_names(series, TAG, LOG), *value_fields(result.unit, raw=shown.raw)]
+    columns = [*_names(series, TAG, LOG, raw=shown.raw), *value_fields(result.unit, raw=shown.raw)]
     yield Block(columns, [*map(whole, series[:top])], len(series), one_line=True)
     periods = [*_periods(series)]
     if periods:
-        named = _names(series, TAG, LOG) if len(series) > 1 else []
+        named = _names(series, TAG, LOG, raw=shown.raw) if len(series) > 1 or shown.raw else []
         begin, date = (begin_field(), "") if shown.raw else short_begin_field(periods)
         title = f"every {interval_text(result.by_s)}{date}"
         columns = [begin, *named, *value_fields(result.unit, raw=shown.raw)]
         yield Block(columns, periods[:top], len(periods), title, one_line=True)
 
 
-def _names(series: Sequence[Series], tag: Field[Any], log: Field[Any]) -> list[Field[Any]]:
-    """The columns that tell the rows apart."""
-    tags = len({each.tag for each in series}) > 1 or any(each.tag is not None for each in series)
+def _names(series: Sequence[Series], tag: Field[Any], log: Field[Any], *, raw: bool) -> list[Field[Any]]:
+    """The columns that tell the rows apart. `raw`: always the tag."""
+    tagged = any(each.tag is not None for each in series)
     logs = len({each.files for each in series}) > 1
-    return [tag, *([log] if logs else [])] if tags or not logs else [log]
+    return [*([tag] if tagged or raw else []), *([log] if logs or not (tagged or raw) else [])]
 
 
 def _periods(series: Sequence[Series]) -> Iterator[Row]:

@@ -109,8 +109,6 @@ def notes(result: Result) -> Iterator[str]:
         yield f"values are as the log has them; {known}"
     if result.outside:
         yield f"{plural(result.outside, 'interval')} {agreeing(result.outside, 'lies', 'lie')} before --since or after --until"
-    if result.other_tags:
-        yield f"{plural(result.other_tags, 'interval')} of tags that --tag does not choose"
     yield from result.left
     digits = sorted({each.digits for each in result.series}, reverse=True)
     if len(digits) > 1:

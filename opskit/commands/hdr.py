@@ -11,7 +11,7 @@ from opskit.commands.shared.declare import command
 from opskit.commands.shared.moments import moment
 from opskit.commands.shared.options import SHOW, TOP, Duration, Regex, option
 from opskit.commands.shared.output import exit_code
-from opskit.errors import UsageError
+from opskit.errors import BadInput, UsageError
 from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
@@ -76,6 +76,8 @@ def hdr(
         other = _read([diff], choice._replace(since=None, until=None) if dated else choice)
     result = judge(now, other, unit)
     written = None if splitter is None else splitter.write()
+    if written == []:
+        raise BadInput(logs[0], "no log with intervals: there is nothing to split")
     shown = view.Shown(
         raw=run.format == "text", verbose=verbose, top=run.top, over_time=over_time, hgrm=run.format == "hgrm",
         written=written, directory=split,

@@ -288,3 +288,23 @@ def test_standard_input(of):
 def test_what_is_imported():
     """Text needs neither rich nor matplotlib."""
     assert not imported("hdr", LOG) & HEAVY
+
+
+def test_what_a_load_generator_printed(inprocess, of, tmp_path):
+    """In its own unit, without --unit; it has no intervals."""
+    document = of(HERE / "wrk2.txt")
+    [row] = document["series"]
+    assert (document["unit"], row["count"], row["p99"], row["max"]) == ("ms", 39531, 12.88, 14.36)
+    assert [level["percentile"] for level in row["curve"]] == [0, 10, 50, 99.9975, 100]
+    assert "p99 13 ms, p99.9 14 ms, max 14 ms: 39,531 values\n" in inprocess("hdr", HERE / "wrk2.txt").out
+    lines = inprocess("hdr", HERE / "wrk2.txt", "-f", "hgrm").out.splitlines()
+    assert lines[4] == "       6.019 0.500000000000      19764           2.00"
+    refused(
+        inprocess("hdr", HERE / "wrk2.txt", "--split", tmp_path / "d"),
+        f"opskit: {HERE}/wrk2.txt: no log with intervals",
+    )
+    refused(
+        inprocess("hdr", HERE / "wrk2.txt", "--by", "1s"),
+        f"opskit: {HERE}/wrk2.txt: what a load generator printed has no",
+    )
+    refused(inprocess("hdr", HERE / "wrk2.txt", LOG), f"opskit: {HERE}/wrk2.txt: its values are in ms, those of {LOG}")

@@ -25,8 +25,14 @@ class Level(NamedTuple):
     total: int
 
 
-def levels(curve: Sequence[Step]) -> Iterator[Level]:
-    """The levels of HdrHistogram's PercentileIterator, with five ticks each half distance; the last one is 100 %."""
+def levels(curve: Sequence[Step], digits: int) -> Iterator[Level]:
+    """The levels of HdrHistogram's PercentileIterator, with five ticks each half distance; the last one is 100 %.
+
+    Without digits it is a curve that was printed: its points are the levels.
+    """
+    if not digits:
+        yield from (Level(step.share * ALL, step.value, step.total) for step in curve)
+        return
     total = curve[-1].total if curve else 0
     percent = 0.0
     for step in curve:

@@ -53,9 +53,7 @@ def judge(now: Side, other: Side | None = None, unit: str | None = None) -> Resu
     sides = [now] if other is None else [now, other]
     for each in sides:
         _check(each, unit)
-    series = [one for each in sides for one in each.series]
-    units = {one.unit for one in series}
-    own = units.pop() if len(units) == 1 else None
+    own = _own_unit([one for each in sides for one in each.series], unit)
     likely = {each.likely_unit for each in sides}
     return Result(
         _together([each.facts for each in sides]),
@@ -92,9 +90,23 @@ def ratio(now: float | None, other: float | None) -> float | None:
 def _check(each: Side, unit: str | None) -> None:
     if not each.series:
         raise BadInput(_name(each.facts), _why_nothing(each))
+    if each.by_s is not None and not any(one.periods for one in each.series):
+        problem = "what a load generator printed has no intervals: no --by, and no picture over time"
+        raise BadInput(_name(each.facts), problem)
     for one in each.series:
         if unit is not None and one.unit is not None and one.unit != unit:
             raise BadInput(one.files[0], f"its values are in {one.unit}, as it says itself; leave out --unit {unit}")
+
+
+def _own_unit(series: Sequence[Series], unit: str | None) -> str | None:
+    """The unit that all files say of themselves. Raises BadInput where they differ: their values cannot stand side by side."""
+    first, *rest = series
+    odd = next((one for one in rest if one.unit != first.unit), None)
+    if unit is None and odd is not None:
+        known, other = (first, odd) if first.unit else (odd, first)
+        whose = f"those of {other.files[0]} are in {other.unit or 'an unknown unit'}"
+        raise BadInput(known.files[0], f"its values are in {known.unit}, {whose}; look at them one by one")
+    return first.unit
 
 
 def _why_nothing(each: Side) -> str:

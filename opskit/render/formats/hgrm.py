@@ -17,11 +17,14 @@ if TYPE_CHECKING:
     from opskit.analysis.hdr.result import Distribution, Step
 
 
+_DIGITS = 3  # of what a load generator printed
+
+
 def text(values: Distribution, curve: Sequence[Step], digits: int, buckets: int | None, scale: float = 1.0) -> str:
     """The distribution; values are divided by `scale`. `buckets`: of the histogram, for its last line; None: unknown."""
-    width = f">12.{digits}f"
+    width = f">12.{digits or _DIGITS}f"
     lines = [f"{'Value':>12} {'Percentile':>14} {'TotalCount':>10} {'1/(1-Percentile)':>14}\n\n"]
-    for level in levels(curve):
+    for level in levels(curve, digits):
         share = level.percent / ALL
         row = f"{_fixed(level.value / scale, width)} {_fixed(share, '.12f')} {level.total:>10}"
         lines.append(f"{row}\n" if level.percent == ALL else f"{row} {_fixed(1 / (1.0 - share), '>14.2f')}\n")

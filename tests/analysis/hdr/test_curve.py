@@ -5,6 +5,7 @@ from __future__ import annotations
 from hdrseries import curve, histogram, latencies
 
 from opskit.analysis.hdr.curve import levels, points
+from opskit.analysis.hdr.result import Step
 
 
 def test_the_curve_is_the_percentiles():
@@ -31,4 +32,10 @@ def test_one_value_and_none():
     """One is a line up to 90 %; nothing is nothing."""
     assert points(curve(histogram([7]))) == [(1.0, 7), (10.0, 7)]
     assert points([]) == []
-    assert [*levels([])] == []
+    assert [*levels([], 3)] == []
+
+
+def test_a_printed_curve_has_its_own_levels():
+    """What a load generator printed is not thinned again."""
+    steps = [Step(5.0, 0.5, 50), Step(9.0, 0.99, 99), Step(10.0, 1.0, 100)]
+    assert [(level.percent, level.value) for level in levels(steps, 0)] == [(50, 5), (99, 9), (100, 10)]

@@ -98,7 +98,13 @@ def test_units():
     """--unit, or that of all files; a file that says another one is refused."""
     assert judge(side(series(FEW, unit="ms"), likely_unit="ns")).unit == "ms"
     assert judge(side(series(FEW)), unit="us").unit == "us"
-    assert judge(side(series(FEW, unit="ms"), series(FEW, "x"))).unit is None
+    assert judge(side(series(FEW, unit="ms"), series(FEW, "x")), unit="ms").unit == "ms"
+    with pytest.raises(
+        BadInput, match=r"wrk\.txt: its values are in ms, those of throttle\.hdr are in an unknown unit"
+    ):
+        judge(side(series(FEW, "x"), series(FEW, unit="ms", files=("wrk.txt",))))
+    with pytest.raises(BadInput, match="has no intervals: no --by"):
+        judge(side(series(FEW, unit="ms"), by_s=1.0))
     assert judge(side(series(FEW), likely_unit="ns"), side(series(FEW), likely_unit="us")).likely_unit is None
     with pytest.raises(BadInput, match="its values are in ms, as it says itself; leave out --unit ns"):
         judge(side(series(FEW, unit="ms")), unit="ns")

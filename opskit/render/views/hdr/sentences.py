@@ -33,7 +33,8 @@ def verdict(result: Result) -> Iterator[str]:
         return
     worst = max(series, key=_p99)
     tail = f"p99.9 {value_text(worst.values.percentiles[_P999], unit)}, max {value_text(worst.values.most, unit)}"
-    counted = f"{plural(total, 'value')} in {_time(series)}"
+    covered_s = _covered_s(series)
+    counted = plural(total, "value") + (f" in {duration(covered_s)}" if covered_s else "")
     p99 = value_text(_p99(worst), unit)
     if len(result.series) == 1:
         per_s = whole(worst).per_s
@@ -49,12 +50,12 @@ def _p99(series: Series) -> float:
     return series.values.percentiles[_P99] or 0.0
 
 
-def _time(series: Sequence[Series]) -> str:
+def _covered_s(series: Sequence[Series]) -> float:
     """The time that the logs cover."""
     covered: dict[tuple[str, ...], float] = {}
     for each in series:
         covered[each.files] = max(covered.get(each.files, 0.0), each.covered_s)
-    return duration(sum(covered.values()))
+    return sum(covered.values())
 
 
 def series_name(series: Series, among: Sequence[Series]) -> str:
@@ -110,7 +111,7 @@ def notes(result: Result) -> Iterator[str]:
     if result.outside:
         yield f"{plural(result.outside, 'interval')} {agreeing(result.outside, 'lies', 'lie')} before --since or after --until"
     yield from result.left
-    digits = sorted({each.digits for each in result.series}, reverse=True)
+    digits = sorted({each.digits for each in result.series if each.digits}, reverse=True)
     if len(digits) > 1:
         yield f"the precision differs: {'; '.join(_of_digits(each, result.series) for each in digits)}"
     if facts.interrupted:

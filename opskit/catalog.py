@@ -117,7 +117,7 @@ _EXPLAIN_NONE = {
         "attach-trigger-owner", "attach-trigger-left", "attach-probe-failed", "hsperf-file-owner", "hsperf-file-group",
         "hsperf-file-mode", "hsperf-file-links", "hsperf-file-size", "hsperf-file-deleted", "hsperf-file-foreign",
         "hsperf-file-missing", "tmp-not-sticky", "tmp-private",
-        "hdr-bad-lines",
+        "hdr-bad-lines", "hdr-intervals-left-out",
     ),
 }  # fmt: skip
 FINDINGS: dict[str, tuple[str, tuple[str, ...]]] = {

@@ -39,7 +39,10 @@ class Splitter:
     def __init__(self, directory: str, scratch: Callable[[], BinaryIO]) -> None:
         outfile.make_directory(directory, "--split")
         self._directory = directory
-        self._file = scratch()
+        try:
+            self._file = scratch()
+        except OSError as error:
+            raise self._no_scratch(error) from None
         self._end = 0
         self._waiting: list[bytes] = []
         self._waiting_bytes = 0
@@ -91,9 +94,12 @@ class Splitter:
             while view:
                 view = view[self._file.write(view) :]
         except OSError as error:
-            why = f"cannot write a temporary file: {error.strerror}"
-            raise CannotWrite(f"--split {self._directory}: {why}; free some space, or set TMPDIR") from None
+            raise self._no_scratch(error) from None
         self._waiting, self._waiting_bytes = [], 0
+
+    def _no_scratch(self, error: OSError) -> CannotWrite:
+        why = f"cannot write a temporary file: {error.strerror}"
+        return CannotWrite(f"--split {self._directory}: {why}; free some space, or set TMPDIR")
 
     def _lines(self, part: _Part) -> Iterator[bytes]:
         for offset, length in zip(part.offsets, part.lengths):

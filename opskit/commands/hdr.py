@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from opskit.analysis.hdr.sums import Choice
     from opskit.analysis.moments import Moment
     from opskit.commands.shared.run import Run
+    from opskit.jvm.logs.hdr.spectrum import Spectrum
 
 _INTERRUPTED = 130
 _LOGS, _PICTURES, _TIMELINE, _STDIN = "Logs", ("svg", "png"), "timeline", "-"
@@ -79,7 +80,7 @@ def hdr(
     if written == []:
         raise BadInput(logs[0], "no log with intervals: there is nothing to split")
     shown = view.Shown(
-        raw=run.format == "text", verbose=verbose, top=run.top, over_time=over_time, hgrm=run.format == "hgrm",
+        raw=run.format == "text", json=run.format == "json", verbose=verbose, top=run.top, over_time=over_time, hgrm=run.format == "hgrm",
         written=written, directory=split,
     )  # fmt: skip
     report = view.report(run.about(view.target(result, diff)), result, shown)
@@ -129,12 +130,15 @@ def _read(logs: tuple[str, ...] | list[str], choice: Choice, splitter: Splitter 
     from opskit.analysis.hdr.sums import Sums
     from opskit.collect.hdr.collect import collect
     from opskit.collect.hdr.facts import Request
+    from opskit.jvm.logs.hdr.record import Interval
 
     sums = Sums(choice)
 
-    def take(found: object) -> None:
-        if sums.add(found) and splitter is not None and hasattr(found, "line"):  # type: ignore[arg-type]
-            splitter.add(found.file, found.tag, found.header, found.line)  # type: ignore[attr-defined]
+    def take(found: Interval | Spectrum) -> None:
+        passed = sums.outside + sums.other_tags
+        sums.add(found)
+        if splitter is not None and isinstance(found, Interval) and sums.outside + sums.other_tags == passed:
+            splitter.add(found.file, found.tag, found.header, found.line)
 
     return side(collect(Request(logs), take), sums)
 

@@ -45,7 +45,8 @@ def side(facts: Facts, sums: Sums) -> Side:
     matching = re.compile(sums.choice.tags or "")
     chosen = [tag for tag in sums.tags if matching.search(tag or "")]
     left_out = (sums.outside, sums.other_tags, sums.choice.by_s, sums.choice.merge or sums.choice.ignore_tags)
-    return Side(facts, sums.series(), sums.tags, sums.apart, sums.likely_unit, *left_out, sums.left, chosen)
+    series = [each for each in sums.series() if each.files]  # one that has no room for its first interval has none
+    return Side(facts, series, sums.tags, sums.apart, sums.likely_unit, *left_out, sums.left, chosen)
 
 
 def judge(now: Side, other: Side | None = None, unit: str | None = None) -> Result:
@@ -65,7 +66,6 @@ def judge(now: Side, other: Side | None = None, unit: str | None = None) -> Resu
         now.by_s,
         sum(each.outside for each in sides),
         sum(each.other_tags for each in sides),
-        [line for each in sides for line in each.left],
     )
 
 
@@ -160,6 +160,9 @@ def _findings(each: Side) -> Iterator[Finding]:
     if alone := [tag for tag in _chosen(each) if _is_service(tag) and _partner(tag) not in _chosen(each)]:
         yield _service_time(each, alone, entity)
     yield from _mixed(each, entity)
+    if each.left:
+        said = "the sums are incomplete: intervals were left out"
+        yield Finding("hdr-intervals-left-out", "warning", entity, said, "; ".join(each.left))
     for apart in each.apart:
         yield Finding("hdr-precision-differs", "note", Entity("file", " ".join(apart.files)), apart.why, "")
 

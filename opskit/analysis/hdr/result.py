@@ -80,7 +80,6 @@ class Result(NamedTuple):
 
     `likely_unit`: what the values are in if the column Interval_Max is in ms, as by convention; None: it does not fit.
     `by_s`: of --by. `outside`: intervals before --since or after --until; `other_tags`: of tags that --tag does not choose.
-    `left`: sentences on intervals that were not counted.
     """
 
     facts: Facts
@@ -92,4 +91,3 @@ class Result(NamedTuple):
     by_s: float | None = None
     outside: int = 0
     other_tags: int = 0
-    left: Sequence[str] = ()

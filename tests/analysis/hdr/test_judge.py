@@ -94,6 +94,13 @@ def test_series_that_cannot_be_added_are_said():
     assert (found.code, found.severity, found.entity.name) == ("hdr-precision-differs", "note", "a.hdr b.hdr")
 
 
+def test_incomplete_sums_are_a_warning():
+    """They are shown, with what is missing."""
+    [found] = judge(side(series(FEW), left=["3 intervals left out: there are more than 1,000 series"])).findings
+    assert (found.code, found.severity) == ("hdr-intervals-left-out", "warning")
+    assert found.evidence == "3 intervals left out: there are more than 1,000 series"
+
+
 def test_units():
     """--unit, or that of all files; a file that says another one is refused."""
     assert judge(side(series(FEW, unit="ms"), likely_unit="ns")).unit == "ms"

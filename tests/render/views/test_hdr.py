@@ -63,7 +63,7 @@ RESULTS = {"tags": tags, "periods": periods, "diff": compared, "troubled": troub
 
 def made(result, format_="table", **shown):
     about = About("HOST", "2026-01-02T03:04:05Z", "VERSION", "opskit hdr", view.target(result))
-    return view.report(about, result, view.Shown(raw=format_ == "text", **shown))
+    return view.report(about, result, view.Shown(raw=format_ == "text", json=format_ == "json", **shown))
 
 
 def written(result, format_="table", **shown):
@@ -202,9 +202,9 @@ def test_a_log_without_values_says_so():
 
 
 def test_what_was_left_out_is_counted():
-    """By the window in a note, by the tag in JSON; what could not be counted has a sentence."""
-    result = judge(side(*three(), outside=1, other_tags=1200, left=["3 intervals left out: why"]), unit="ns")
-    assert made(result).footer == ["1 interval lies before --since or after --until", "3 intervals left out: why"]
+    """By the window in a note, by the tag in JSON."""
+    result = judge(side(*three(), outside=1, other_tags=1200), unit="ns")
+    assert made(result).footer == ["1 interval lies before --since or after --until"]
     document = json.loads(written(result, "json"))
     assert (document["intervals_outside"], document["intervals_of_other_tags"]) == (1, 1200)
 

@@ -43,6 +43,7 @@ class Shown(NamedTuple):
     """How to show it. `raw`: plain numbers for programs; `top`: -n; `over_time`: the picture; `written`: the logs of --split, in a directory."""
 
     raw: bool = False
+    json: bool = False
     verbose: bool = False
     top: int | None = None
     over_time: bool = False
@@ -53,8 +54,6 @@ class Shown(NamedTuple):
 
 def report(about: About, result: Result, shown: Shown) -> Report:
     """The whole report."""
-    from opskit.render.views.hdr.document import document
-
     return Report(
         about,
         [*_blocks(result, shown)],
@@ -62,7 +61,7 @@ def report(about: About, result: Result, shown: Shown) -> Report:
         findings=result.findings,
         summary=[*_split(shown)],
         footer=[*sentences.notes(result), *(_of_hgrm(result) if shown.hgrm else ())],
-        document=document(result, verbose=shown.verbose, written=shown.written),
+        document=_document(result, shown) if shown.json else None,
         sheet=partial(_sheet, result),
         chart=partial(_chart, result, over_time=shown.over_time),
         draw=partial(_hgrm, result) if shown.hgrm else None,
@@ -133,6 +132,12 @@ def _identity(of: Callable[[Any], Series]) -> list[Field[Any]]:
         Field("log", TEXT, value=lambda row: " ".join(of(row).files)),
         Field("tag", TEXT, value=lambda row: of(row).tag),
     ]
+
+
+def _document(result: Result, shown: Shown) -> tuple[Sequence[Field[Any]], Any]:
+    from opskit.render.views.hdr.document import document
+
+    return document(result, verbose=shown.verbose, written=shown.written)
 
 
 def _split(shown: Shown) -> Iterator[str]:

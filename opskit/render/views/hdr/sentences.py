@@ -110,7 +110,6 @@ def notes(result: Result) -> Iterator[str]:
         yield f"values are as the log has them; {known}"
     if result.outside:
         yield f"{plural(result.outside, 'interval')} {agreeing(result.outside, 'lies', 'lie')} before --since or after --until"
-    yield from result.left
     digits = sorted({each.digits for each in result.series if each.digits}, reverse=True)
     if len(digits) > 1:
         yield f"the precision differs: {'; '.join(_of_digits(each, result.series) for each in digits)}"

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import sys
 from array import array
 from itertools import compress
 from operator import add
 from typing import TYPE_CHECKING
 
-from opskit.jvm.logs.hdr.counts import FIELD_BITS, FIELD_BYTES, FIELD_MOST
+from opskit.jvm.logs.hdr.counts import FIELD_BITS, FIELD_BYTES, FIELD_MOST, fields_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from opskit.jvm.logs.hdr.record import Counts
 
 _PAGE_BITS = 8
 _PAGE = 1 << _PAGE_BITS
-_MOST_PAGES = 1 << 15  # 64 MiB
+_MOST_PAGES = 1 << 14  # 32 MiB
 MOST_TOTAL = (1 << 63) - 1
 
 
@@ -46,23 +45,28 @@ class Cells:
         """Add a histogram. Raises Full."""
         if self.total + counts.total > MOST_TOTAL:
             raise Full
-        self._check(counts)
         if counts.packed:
             self._add_packed(counts.packed, counts.field, counts.top)
-        else:
-            self._add_pairs(counts.pairs)
+        elif counts.top >= 0:
+            self._reserve(counts)
+            for cell, block in counts.blocks:
+                self._add_block(cell, block)
         self.total += counts.total
 
-    def _check(self, counts: Counts) -> None:
+    def _reserve(self, counts: Counts) -> None:
         """Raise Full if there is not enough space; the exact number of pages matters where it is scarce only."""
-        needed = (counts.top >> _PAGE_BITS) + 2
-        if needed > self._space.left and not counts.packed:
-            needed = len({cell >> _PAGE_BITS for cell, _ in counts.pairs} - self._pages.keys())
-        if needed > self._space.left + (self._taken if counts.packed else 0):
-            raise Full
+        if (counts.top >> _PAGE_BITS) + 1 > self._space.left:
+            pages: set[int] = set()
+            for cell, block in counts.blocks:
+                pages.update(range(cell >> _PAGE_BITS, (cell + len(block) - 1 >> _PAGE_BITS) + 1))
+            if len(pages - self._pages.keys()) > self._space.left:
+                raise Full
 
     def _add_packed(self, packed: int, field: int, top: int) -> None:
-        self._take((top >> _PAGE_BITS) + 1)
+        pages = (top >> _PAGE_BITS) + 1
+        if pages - self._taken > self._space.left:
+            raise Full
+        self._take(pages)
         if self._field + field > FIELD_MOST:
             self._unpack()
         self._packed += packed
@@ -73,37 +77,30 @@ class Cells:
             self._space.left -= pages - self._taken
             self._taken = pages
 
-    def _add_pairs(self, pairs: Iterable[tuple[int, int]]) -> None:
-        pages = self._pages
-        for cell, count in pairs:
-            try:
-                pages[cell >> _PAGE_BITS][cell & _PAGE - 1] += count
-            except KeyError:
-                self._page(cell >> _PAGE_BITS)[cell & _PAGE - 1] += count
-
-    def _page(self, number: int) -> array[int]:
-        self._take(len(self._pages) + 1)
-        page = self._pages[number] = array("q", bytes(8 * _PAGE))
-        return page
+    def _add_block(self, cell: int, counts: Sequence[int]) -> None:
+        place = 0
+        while place < len(counts):
+            number, first = cell + place >> _PAGE_BITS, cell + place & _PAGE - 1
+            some = counts[place : place + _PAGE - first]
+            place += len(some)
+            page = self._pages.get(number)
+            if page is None:
+                if not any(some):
+                    continue
+                self._take(len(self._pages) + 1)
+                page = self._pages[number] = array("q", bytes(8 * _PAGE))
+            if len(some) == 1:
+                page[first] += some[0]
+            else:
+                end = first + len(some)
+                page[first:end] = array("q", map(add, page[first:end], some))
 
     def _fields(self) -> array[int]:
-        fields = array("H")
-        fields.frombytes(
-            self._packed.to_bytes((self._packed.bit_length() + FIELD_BITS - 1) // FIELD_BITS * FIELD_BYTES, "little")
-        )
-        if sys.byteorder == "big":
-            fields.byteswap()
-        return fields
+        fields = (self._packed.bit_length() + FIELD_BITS - 1) // FIELD_BITS
+        return fields_of(self._packed.to_bytes(fields * FIELD_BYTES, "little"))
 
     def _unpack(self) -> None:
-        fields = self._fields()
-        for first in range(0, len(fields), _PAGE):
-            some = fields[first : first + _PAGE]
-            if any(some):
-                page = self._pages.get(first >> _PAGE_BITS)
-                if page is None:
-                    page = self._page(first >> _PAGE_BITS)
-                page[: len(some)] = array("q", map(add, page, some))
+        self._add_block(0, self._fields())
         self._packed = self._field = 0
 
     def runs(self) -> Iterator[tuple[Sequence[int], Sequence[int]]]:

@@ -102,11 +102,12 @@ class Sums:
                 return self._leave(
                     f"there are more than {_MOST_SERIES:,} series; choose with --tag, or use --ignore-tags"
                 )
-            total = self._totals[key] = Total(found, key[1], self._space, choice.by_s, merged=together)
+            total = Total(found, key[1], self._space, choice.by_s, merged=together)
         try:
             total.add(found)
-        except Full:
-            return self._leave("their counts are too many to add; choose with --tag, or give fewer logs")
+        except Full as why:
+            return self._leave(str(why) or "their counts are too many to add; choose with --tag, or give fewer logs")
+        self._totals[key] = total
         self.intervals += 1
         return True
 

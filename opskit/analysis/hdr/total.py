@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from copy import copy
 from typing import TYPE_CHECKING
 
 from opskit.analysis.hdr.cells import Cells, Full, Space
@@ -31,8 +32,7 @@ class Part:
         self._first = first.payload
         self._version = first.payload.version
         self._intervals = 0
-        self._range = Range(first.payload) if first.payload.layout.decimal else None
-        self._fallback = 0
+        self._range = Range(first.payload)
         self.covered_s = 0.0
 
     def add(self, interval: Interval) -> None:
@@ -49,14 +49,14 @@ class Part:
         payload, half = interval.payload, half_of(interval.payload.layout.digits)
         pairs = list(_pairs(interval))
         exponent = math.frexp(payload.ratio)[1]
-        cells = [(_cell(index, exponent, half), count) for index, count in pairs]
-        self.cells.add(interval.counts._replace(packed=0, pairs=cells))
-        own = Scale(payload.layout, exponent)
-        if self._range is not None:
-            try:
-                self._range.add([own.lowest(index) * payload.ratio for index, _ in pairs if index])
-            except BadHistogram:  # it would not fit the library's histogram
-                self._range = None
+        own, moved = Scale(payload.layout, exponent), copy(self._range)
+        try:
+            moved.add([own.lowest(index) * payload.ratio for index, _ in pairs if index])
+        except BadHistogram as why:
+            raise Full(str(why)) from None
+        blocks = [(_cell(index, exponent, half), (count,)) for index, count in pairs]
+        self.cells.add(interval.counts._replace(packed=0, blocks=blocks))
+        self._range = moved
 
     def scale(self) -> Scale:
         """The values of the cells."""
@@ -65,10 +65,7 @@ class Part:
             return Scale(layout)
         if self._intervals == 1:
             return Scale(layout, math.frexp(self._first.ratio)[1])
-        if self._range is not None:
-            return Scale(layout, self._range.exponent)
-        least = next((cell for cells, _ in self.cells.runs() for cell in cells if cell != ZERO), 0)
-        return Scale(layout, (least >> half_of(layout.digits)) - 1)
+        return Scale(layout, self._range.exponent)
 
     def buckets(self) -> int | None:
         """Of HdrHistogram's sum, which has the range of the first histogram and grows for higher values; None: unknown."""
@@ -84,14 +81,10 @@ class Part:
 
 
 def _pairs(interval: Interval) -> Iterator[tuple[int, int]]:
-    counts = interval.counts
-    if not counts.packed:
-        yield from counts.pairs
-        return
     cells = Cells(Space())
-    cells.add(counts)
-    for indexes, numbers in cells.runs():
-        yield from zip(indexes, numbers)
+    cells.add(interval.counts)
+    for indexes, counts in cells.runs():
+        yield from zip(indexes, counts)
 
 
 def _cell(index: int, exponent: int, half: int) -> int:

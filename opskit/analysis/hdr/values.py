@@ -9,7 +9,7 @@ import math
 from array import array
 from bisect import bisect_left
 from collections.abc import Sequence
-from itertools import accumulate
+from itertools import accumulate, islice
 from operator import mul
 from typing import TYPE_CHECKING
 
@@ -17,6 +17,8 @@ from opskit.analysis.hdr.result import PERCENTS, Distribution, Step
 from opskit.jvm.logs.hdr.codec import half_of, unit_of
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from opskit.analysis.hdr.cells import Cells
     from opskit.jvm.logs.hdr.record import Layout
 
@@ -85,9 +87,12 @@ class Scale:
 
 def distribution(cells: Cells, scale: Scale, *, nearest: bool) -> Distribution:
     """What there is to say of counts. `nearest`: the rank of a percentile is rounded as HdrHistogram 2.1.0 and older did, not up."""
-    runs = [(scale.indexes(indexes), counts) for indexes, counts in cells.runs()]
-    total = sum(sum(counts) for _, counts in runs)
-    if not total:
+    runs = _Indexed(cells, scale)
+    total, least, most = 0, None, 0
+    for indexes, counts in runs:
+        total += sum(counts)
+        least, most = indexes[0] if least is None else least, indexes[-1]
+    if least is None:
         return NOTHING
     mean = _mean(runs, scale, total)
     spread = 0.0
@@ -95,14 +100,26 @@ def distribution(cells: Cells, scale: Scale, *, nearest: bool) -> Distribution:
         for middle, count in zip(scale.middles(indexes), counts):
             away = middle - mean
             spread += away * away * count
+    deviation = math.sqrt(spread / total) * scale.ratio
     ranks = [_rank(percent, total, nearest=nearest) for percent in PERCENTS]
-    least, most = scale.lowest(runs[0][0][0]), scale.most(runs[-1][0][-1])
     return Distribution(
-        total, scale.shown(least), most, mean * scale.ratio, math.sqrt(spread / total) * scale.ratio, _at(runs, scale, ranks)
+        total, scale.shown(scale.lowest(least)), scale.most(most), mean * scale.ratio, deviation, _at(runs, scale, ranks)
     )  # fmt: skip
 
 
-def _mean(runs: Sequence[tuple[Sequence[int], Sequence[int]]], scale: Scale, total: int) -> float:
+class _Indexed:
+    """The runs of cells by their indexes in the integer histogram."""
+
+    def __init__(self, cells: Cells, scale: Scale) -> None:
+        self._cells, self._scale = cells, scale
+        self._first = list(islice(cells.runs(), 2))  # most have one run only
+
+    def __iter__(self) -> Iterator[tuple[Sequence[int], Sequence[int]]]:
+        runs = self._first if len(self._first) < 2 else self._cells.runs()
+        return ((self._scale.indexes(cells), counts) for cells, counts in runs)
+
+
+def _mean(runs: _Indexed, scale: Scale, total: int) -> float:
     whole = sum(sum(map(mul, scale.middles(indexes), counts)) for indexes, counts in runs)
     if whole <= _EXACT:
         return float(whole) / float(total)
@@ -119,9 +136,7 @@ def _rank(percent: float, total: int, *, nearest: bool) -> int:
     return max(math.ceil(math.nextafter(percent, -math.inf) * total / 100.0), 1)
 
 
-def _at(
-    runs: Sequence[tuple[Sequence[int], Sequence[int]]], scale: Scale, ranks: Sequence[int]
-) -> tuple[float | None, ...]:
+def _at(runs: _Indexed, scale: Scale, ranks: Sequence[int]) -> tuple[float | None, ...]:
     found: list[float] = []
     before = 0
     for indexes, counts in runs:
@@ -129,9 +144,8 @@ def _at(
         while len(found) < len(ranks) and ranks[len(found)] <= sums[-1]:
             place = bisect_left(sums, ranks[len(found)], 1) - 1
             found.append(scale.shown(scale.highest(indexes[place])))
-        before = sums[-1]
-    found += [scale.shown(scale.highest(runs[-1][0][-1]))] * (len(ranks) - len(found))
-    return tuple(found)
+        before, last = sums[-1], indexes[-1]
+    return tuple(found + [scale.shown(scale.highest(last))] * (len(ranks) - len(found)))
 
 
 class Curve(Sequence[Step]):

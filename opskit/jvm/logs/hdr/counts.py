@@ -1,7 +1,7 @@
 """The counts of a histogram's cells.
 
 A histogram of many cells, most of them with small counts, becomes one large integer: a field of 16 bits for each cell, the first in the
-lowest bits. So those of a thousand intervals are added by a thousand additions. Larger counts come as pairs.
+lowest bits. So those of a thousand intervals are added by a thousand additions. Others come as blocks.
 """
 
 from __future__ import annotations
@@ -9,14 +9,13 @@ from __future__ import annotations
 import re
 import sys
 from array import array
-from itertools import accumulate, compress
 from typing import TYPE_CHECKING
 
 from opskit.jvm.logs.hdr.codec import BadHistogram
 from opskit.jvm.logs.hdr.record import Counts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from opskit.jvm.logs.hdr.record import Payload
 
@@ -40,6 +39,15 @@ def counts_of(payload: Payload) -> Counts:
     if payload.word:
         return _packed_words(payload) or _words(payload)
     return _packed_runs(payload) or _runs(payload)
+
+
+def fields_of(data: bytes) -> array[int]:
+    """Fields of 16 bits as numbers."""
+    fields = array("H")
+    fields.frombytes(data)
+    if sys.byteorder == "big":
+        fields.byteswap()
+    return fields
 
 
 def _packed(fields: bytes | bytearray, field: int) -> Counts:
@@ -95,7 +103,7 @@ def _check_total(total: int) -> None:
 
 
 class _Runs:
-    """The pairs of a body of V2; gone through piece by piece, because it may have millions."""
+    """The blocks of a body of V2; gone through piece by piece, because it may have millions of cells."""
 
     def __init__(self, body: bytes) -> None:
         self._body = body
@@ -122,19 +130,18 @@ class _Runs:
         for place in range(begin, end, _PIECE_BYTES):
             yield self._body[place : min(place + _PIECE_BYTES, end)]
 
-    def __iter__(self) -> Iterator[tuple[int, int]]:
+    def __iter__(self) -> Iterator[tuple[int, Sequence[int]]]:
         for cell, piece, number in self.pieces():
-            if number is not None:
-                if not number & 1 and number:
-                    yield cell, number >> 1
-                continue
-            counts = piece.translate(_COUNTS)
-            yield from zip(compress(accumulate(piece.translate(_STEPS), initial=cell), counts), filter(None, counts))
+            if number is None:
+                if piece:
+                    yield cell, fields_of(b"".join(map(_FIELDS.__getitem__, piece)))
+            elif not number & 1:
+                yield cell, (number >> 1,)
 
 
 def _runs(payload: Payload) -> Counts:
-    pairs, total, top, cell = _Runs(payload.body), 0, -1, 0
-    for cell, piece, number in pairs.pieces():
+    blocks, total, top = _Runs(payload.body), 0, -1
+    for cell, piece, number in blocks.pieces():
         _check_span(cell, payload)
         if number is not None:
             if not number & 1 and number:
@@ -143,7 +150,7 @@ def _runs(payload: Payload) -> Counts:
             total += sum(counts)
             top = cell + sum(piece[: len(counts) - 1].translate(_STEPS))
     _check_total(total)
-    return Counts(0, 0, pairs, total, top)
+    return Counts(0, 0, blocks, total, top)
 
 
 def _packed_words(payload: Payload) -> Counts | None:
@@ -172,16 +179,7 @@ def _words(payload: Payload) -> Counts:
         raise BadHistogram("the histogram has a negative count")
     total = sum(counts)
     _check_total(total)
-    pairs = _Words(counts, payload)
-    return Counts(0, 0, pairs, total, max((cell for cell, _ in pairs), default=-1))
-
-
-class _Words:
-    """The pairs of an array of counts, of which the first belongs to the cell `offset`."""
-
-    def __init__(self, counts: array[int], payload: Payload) -> None:
-        self._counts, self._offset, self._wrap = counts, payload.offset, payload.cells - payload.offset
-
-    def __iter__(self) -> Iterator[tuple[int, int]]:
-        for counts, first in ((self._counts[self._wrap :], 0), (self._counts[: self._wrap], self._offset)):
-            yield from zip(compress(range(first, first + len(counts)), counts), filter(None, counts))
+    wrap = payload.cells - payload.offset
+    blocks = [(0, counts[wrap:]), (payload.offset, counts[:wrap])] if payload.offset else [(0, counts)]
+    tops = (cell + place for cell, block in blocks for place, count in enumerate(block) if count)
+    return Counts(0, 0, blocks, total, max(tops, default=-1))

@@ -8,7 +8,7 @@ from opskit.quantities import plural
 from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
 
 class Layout(NamedTuple):
@@ -49,15 +49,15 @@ class Payload(NamedTuple):
 
 
 class Counts(NamedTuple):
-    """The counts of a histogram: as fields of an integer (`packed`, see counts.py; none is above `field`), or as pairs.
+    """The counts of a histogram: as fields of an integer (`packed`, see counts.py; none is above `field`), or as blocks.
 
-    `pairs`: (cell, count) in ascending order, can be gone through again. `total`: not less than all counts together. `top`: the
-    highest cell with a count; -1 without any.
+    `blocks`: (cell, counts from there on), ascending, can be gone through again. `total`: not less than all counts together.
+    `top`: the highest cell with a count; -1 without any.
     """
 
     packed: int
     field: int
-    pairs: Iterable[tuple[int, int]]
+    blocks: Iterable[tuple[int, Sequence[int]]]
     total: int
     top: int
 

@@ -52,7 +52,7 @@ class _Asked(NamedTuple):
 @option("--diff", metavar="OTHER", group=_LOGS, help="Compare with this log, tag by tag.")
 @option("--split", metavar="DIR", group=_LOGS, help="Write a log for each tag into DIR.")
 @option("--unit", type=click.Choice(["ns", "us", "ms", "s"]), group=SHOW, help="The unit of the log's values.")
-@option("-v", "--verbose", is_flag=True, group=SHOW, help="JSON: every cell of the histograms.")
+@option("-v", "--verbose", is_flag=True, group=SHOW, help="More of each series; JSON: every cell.")
 def hdr(
     run: Run,
     logs: tuple[str, ...],

@@ -170,6 +170,21 @@ def test_several_logs_are_told_apart_by_their_names():
     assert "tag" not in out.splitlines()[2]
 
 
+def test_the_worst_interval_is_named():
+    """A terminal may show the first ones alone."""
+    assert "worst interval of READ-rt: 2023-11-14T22:13:20Z, p99 696 us, max 50 ms" in made(periods()).verdict
+    undated = judge(side(series(some(1), by_s=20.0, dated=False, begin_s=0.0), by_s=20.0))
+    assert made(undated).verdict[1] == "worst interval: 0.000 s after the start, p99 696,319, max 50,167,807"
+
+
+def test_verbose_shows_more_of_each_series():
+    """Its intervals, its precision, its time, the least value and the standard deviation."""
+    out = written(known(), verbose=True)
+    head = next(line for line in out.splitlines() if "intervals" in line)
+    assert head.split() == ["tag", "intervals", "digits", "begin", "end", "min", "std", "dev"]
+    assert "MIN_NS  STD_DEV_NS" in written(known(), "text", verbose=True)
+
+
 def test_differing_precision_is_said():
     """A note, of which tags it is."""
     result = judge(side(series(some(1), "a"), series(some(1), "b", digits=2)))
@@ -225,4 +240,4 @@ def test_how_numbers_are_shown():
     ]
     assert begin_text(1.5, dated=False) == "1.500"
     assert begin_text(1_700_000_000.25, dated=True) == "2023-11-14T22:13:20.250Z"
-    assert begin_text(1e18, dated=True) is None
+    assert begin_text(1e18, dated=True) == "1000000000000000000.000"

@@ -79,12 +79,10 @@ def value_text(value: float | None, unit: str | None) -> str:
     return f"{value:,.0f}" if isinstance(value, int) or abs(value) >= _WHOLE else f"{value:.5g}"
 
 
-def begin_text(begin_s: float, *, dated: bool) -> str | None:
+def begin_text(begin_s: float, *, dated: bool) -> str:
     """A date in UTC, or seconds since the log's start."""
-    if not dated:
+    if not dated or not 0 <= begin_s <= _LAST_S:
         return f"{begin_s:.3f}"
-    if not 0 <= begin_s <= _LAST_S:
-        return None
     text = (_EPOCH + timedelta(seconds=round(begin_s, 3))).isoformat(timespec="milliseconds")
     return text.replace("+00:00", "Z").replace(".000Z", "Z")
 
@@ -155,6 +153,25 @@ TAG: Field[Any] = Field("tag", TEXT, "tag", lambda row: tag_text(row.series), sh
 LOG: Field[Any] = Field("log", TEXT, "log", lambda row: log_text(row.series), shrinks=10)
 
 
+def more_fields(unit: str | None = None, *, raw: bool = False) -> list[Field[Any]]:
+    """Columns of -v: what else is known of a series."""
+    ending = f" {unit}" if raw and unit else ""
+
+    def end(row: Row) -> str:
+        return begin_text(row.series.end_s, dated=row.series.dated)
+
+    found = {field.name: field for field in value_fields(unit, raw=raw)}
+    found["min"].title, found["deviation"].title = f"min{ending}", f"std dev{ending}"
+    return [
+        Field("intervals", COUNT, "intervals", lambda row: row.series.intervals),
+        Field("digits", COUNT, "digits", lambda row: row.series.digits),
+        begin_field(),
+        Field("end", TEXT, "end", end, rank=1),
+        found["min"],
+        found["deviation"],
+    ]
+
+
 def begin_field() -> Field[Any]:
     """When a period begins, in full."""
     return Field("begin", TEXT, "begin", lambda row: begin_text(row.begin_s, dated=row.series.dated))
@@ -162,7 +179,7 @@ def begin_field() -> Field[Any]:
 
 def short_begin_field(rows: Sequence[Row]) -> tuple[Field[Any], str]:
     """The same for people, without what all rows have in common; and that."""
-    texts = [begin_text(row.begin_s, dated=row.series.dated) or "" for row in rows]
+    texts = [begin_text(row.begin_s, dated=row.series.dated) for row in rows]
     if not all(row.series.dated for row in rows):
         return Field(
             "begin", TEXT, "begin s", lambda row: begin_text(row.begin_s, dated=row.series.dated), right=True
@@ -171,7 +188,7 @@ def short_begin_field(rows: Sequence[Row]) -> tuple[Field[Any], str]:
     common = f", {texts[0][:_DATE]}" if same == _DATE else ""
 
     def shown(row: Row) -> str:
-        text = begin_text(row.begin_s, dated=True) or ""
+        text = begin_text(row.begin_s, dated=True)
         return text[same:].lstrip("T-").replace("T", " ").rstrip("Z")
 
     return Field("begin", TEXT, "begin (UTC)", shown), common

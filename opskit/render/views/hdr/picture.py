@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 from opskit.analysis.hdr.curve import points
 from opskit.analysis.hdr.result import PERCENTS, UNITS
 from opskit.escape import printable
-from opskit.quantities import plural
 from opskit.render.formats import hgrm
 from opskit.render.pictures.chart import Curve, CurvesChart, Panel, PanelsChart
 from opskit.render.views.hdr import sentences
@@ -88,7 +87,7 @@ def _y_title(result: Result) -> str:
 
 
 def _note(result: Result, rest: int) -> str:
-    more = f" {plural(rest, 'more series', 'more series')} not drawn: choose with --tag." if rest > 0 else ""
+    more = f"; {rest:,} more series are not drawn: choose with --tag" if rest > 0 else ""
     return " ".join(sentences.verdict(result)) + more
 
 

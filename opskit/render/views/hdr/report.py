@@ -20,6 +20,7 @@ from opskit.render.views.hdr.fields import (
     begin_field,
     compared,
     interval_text,
+    more_fields,
     of_period,
     pair_fields,
     pair_series,
@@ -92,6 +93,9 @@ def _blocks(result: Result, shown: Shown) -> Iterator[Block[Any]]:
     series = ordered(result.series, top)
     columns = [*_names(series, TAG, LOG, raw=shown.raw), *value_fields(result.unit, raw=shown.raw)]
     yield Block(columns, [*map(whole, series[:top])], len(series), one_line=True)
+    if shown.verbose:
+        columns = [*_names(series, TAG, LOG, raw=shown.raw), *more_fields(result.unit, raw=shown.raw)]
+        yield Block(columns, [*map(whole, series[:top])], len(series), "the series", one_line=True)
     periods = [*_periods(series)]
     if periods:
         named = _names(series, TAG, LOG, raw=shown.raw) if len(series) > 1 or shown.raw else []

@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING
 from opskit.analysis.hdr.judge import ratio
 from opskit.quantities import agreeing, duration, listed, plural
 from opskit.render.cells import rate_text
-from opskit.render.views.hdr.fields import EMPTY_TAG, log_text, pair_series, ratio_text, tag_text, value_text, whole
+from opskit.render.views.hdr.fields import (
+    EMPTY_TAG,
+    begin_text,
+    log_text,
+    pair_series,
+    ratio_text,
+    tag_text,
+    value_text,
+    whole,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -17,6 +26,7 @@ if TYPE_CHECKING:
 
 _P99, _P999 = 2, 3  # places in PERCENTS
 _NAMES_SHOWN = 6
+_SEVERAL = 2
 _CONVENTION = "if Interval_Max is in ms, as by convention, they are {0}: --unit {0}"
 _UNKNOWN = "the column Interval_Max fits no unit; give the one of the program that wrote them: --unit ns, us, ms or s"
 
@@ -44,6 +54,20 @@ def verdict(result: Result) -> Iterator[str]:
         several = len({each.files for each in result.series}) > 1, len({each.tag for each in result.series}) > 1
         kind = "series" if all(several) else "logs" if several[0] else "tags"
         yield f"highest p99: {series_name(worst, result.series)} {p99} ({tail}); {len(result.series):,} {kind}, {counted}"
+    yield from _worst_period(result)
+
+
+def _worst_period(result: Result) -> Iterator[str]:
+    """Where to look: a table may have room for the first intervals alone."""
+    every = ((each, period) for each in result.series for period in each.periods if period.values.total)
+    worst = max(every, key=lambda pair: (pair[1].values.percentiles[_P99], pair[1].values.most), default=None)
+    if worst is None or len(worst[0].periods) < _SEVERAL:
+        return
+    series, (begin_s, _, values) = worst
+    who = f" of {series_name(series, result.series)}" if len(result.series) > 1 else ""
+    when = begin_text(begin_s, dated=series.dated) + ("" if series.dated else " s after the start")
+    p99, most = (value_text(value, result.unit) for value in (values.percentiles[_P99], values.most))
+    yield f"worst interval{who}: {when}, p99 {p99}, max {most}"
 
 
 def _p99(series: Series) -> float:

@@ -92,7 +92,8 @@ def test_the_first_screen(name, golden):
 def test_a_narrow_terminal_keeps_the_main_columns():
     """Tag, count, p50, p99, p99.9 and max at 80 columns, also of plain numbers and long tags; all of them at 120."""
     long = [series(some(1, 30_000_000), "a-tag-with-a-rather-long-name-" * 4), series(some(2), "b")]
-    for result in (tags(), known(), judge(side(*long))):
+    wide = [series([each * 1e5 for each in some(1)], "READ-response-time"), series(some(2), "WRITE-response-time")]
+    for result in (tags(), known(), judge(side(*long)), judge(side(*wide))):
         narrow, wide = (
             next(line for line in screen(result, width).splitlines() if line.startswith("tag")).split()
             for width in (80, 120)
@@ -228,6 +229,7 @@ def test_how_numbers_are_shown():
     """With a unit as durations, without as they are."""
     assert value_text(1_234_567, "ns") == "1.2 ms"
     assert value_text(1_234_567.0, None) == "1,234,567"
+    assert value_text(5_016_521_801_727, None) == "5.017e+12"
     assert value_text(12.3456789, None) == "12.346"
     assert value_text(None, "ns") == "-"
     assert [ratio_text(each) for each in (None, 0.5, 1.0, 250.0, 0.0123)] == ["-", "x0.50", "x1.00", "x250", "x0.012"]

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _LAST_S = 253_402_300_799.0  # the year 9999
+_WIDE = 1e9  # numbers of more digits do not fit 80 columns; -f text, CSV and JSON have all digits
 _WHOLE = 1000  # from here on -f text has no fractions
 _YEAR, _DATE = 4, 10  # characters of a date
 EMPTY_TAG = "(empty tag)"
@@ -70,12 +71,14 @@ def plain_number(value: float | None) -> float | None:
 
 
 def value_text(value: float | None, unit: str | None) -> str:
-    """`1.2 ms` where the unit is known, else the number; `-` without a value."""
+    """`1.2 ms` where the unit is known, else the number, a large one as `5.017e+12`; `-` without a value."""
     if value is None:
         return "-"
     if unit is not None:
         return duration(value * UNITS[unit])
     value = plain_number(value) or 0
+    if abs(value) >= _WIDE:
+        return f"{value:.4g}"
     return f"{value:,.0f}" if isinstance(value, int) or abs(value) >= _WHOLE else f"{value:.5g}"
 
 

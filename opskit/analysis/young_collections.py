@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from opskit.jvm.perfdata.generations import Generations
 
 _FEW = 3  # young collections in a window; fewer are no rate
-_LITTLE = 0.2  # of what was allocated, freed
+_LITTLE = 0.25  # of what was allocated, freed
 _MOST_SEEN = 0.3  # of the old collections that the promotion rate makes necessary
 _WARM_S = 10.0
 

@@ -295,6 +295,7 @@ IDENTITY_LINE: Sequence[Field[Row]] = [
 USE_LINE: Sequence[Field[Row]] = [
     _LINE[name] for name in ("pid", "cpu", "throttled", "heap", "rss", "gc", "collections", "stopped", "alloc", "promo")
 ]
+RATE_NAMES = frozenset({"allocation_bytes_per_s", "promotion_bytes_per_s", "alloc", "promo"})
 # Of JVMs in a sample: what changes.
 SAMPLE: Sequence[Field[Sample]] = (
     Field("pid", ID, value=lambda sample: sample.key[0]),

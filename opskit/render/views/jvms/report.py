@@ -16,6 +16,7 @@ from opskit.render.views.jvms.fields import (
     IDENTITY_LINE,
     LIVE,
     LOOK,
+    RATE_NAMES,
     ROW,
     USE,
     USE_LINE,
@@ -53,7 +54,11 @@ def report(about: About, result: Result, shown: Shown, *, is_text: bool) -> Repo
     """The verdict, the tables, and why values are unknown."""
     rows, facts = result.rows, result.facts
     first = rows[: shown.top or None]
-    columns = [LIVE] if shown.live else [IDENTITY_LINE, USE_LINE] if shown.terminal else [IDENTITY, USE]
+    columns: list[Sequence[Field[Row]]] = (
+        [LIVE] if shown.live else [IDENTITY_LINE, USE_LINE] if shown.terminal else [IDENTITY, USE]
+    )
+    if not any(row.rates for row in rows):
+        columns = [[field for field in fields if field.name not in RATE_NAMES] for fields in columns]
     blocks = [Block(fields, first, len(rows), one_line=shown.terminal) for fields in columns] if rows else []
     if shown.vm_args and rows:
         blocks.append(Block([USE[0], _vm_args(shown)], first, len(rows)))

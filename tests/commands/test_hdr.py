@@ -56,6 +56,12 @@ def test_hgrm_of_decimal_values(inprocess, tmp_path):
     assert path.read_text() == (HERE / "double.hgrm").read_text()
 
 
+def test_hgrm_without_digits(inprocess):
+    """A histogram may have none: each cell is a power of two."""
+    done = inprocess("hdr", HERE / "v2.hdr", "--tag", "^digits-0$", "-f", "hgrm")
+    assert done.out == (HERE / "v2.digits-0.hgrm").read_text()
+
+
 def test_hgrm_of_several_tags_says_so(inprocess):
     """Each comes after a line with its tag, and stderr says how to get one."""
     done = inprocess("hdr", LOG, "--unit", "ns", "-f", "hgrm")

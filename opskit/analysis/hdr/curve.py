@@ -25,12 +25,12 @@ class Level(NamedTuple):
     total: int
 
 
-def levels(curve: Sequence[Step], digits: int) -> Iterator[Level]:
+def levels(curve: Sequence[Step], *, printed: bool = False) -> Iterator[Level]:
     """The levels of HdrHistogram's PercentileIterator, with five ticks each half distance; the last one is 100 %.
 
-    Without digits it is a curve that was printed: its points are the levels.
+    Of a curve that a load generator printed the points are the levels.
     """
-    if not digits:
+    if printed:
         yield from (Level(step.share * ALL, step.value, step.total) for step in curve)
         return
     total = curve[-1].total if curve else 0

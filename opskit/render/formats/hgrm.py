@@ -20,18 +20,20 @@ if TYPE_CHECKING:
 _DIGITS = 3  # of what a load generator printed
 
 
-def text(values: Distribution, curve: Sequence[Step], digits: int, buckets: int | None, scale: float = 1.0) -> str:
-    """The distribution; values are divided by `scale`. `buckets`: of the histogram, for its last line; None: unknown."""
-    width = f">12.{digits or _DIGITS}f"
+def text(
+    values: Distribution, curve: Sequence[Step], digits: int | None, buckets: int | None, scale: float = 1.0
+) -> str:
+    """The distribution; values are divided by `scale`. `digits`: None: a load generator printed it. `buckets`: for the last line, None: unknown."""
+    width = f">12.{_DIGITS if digits is None else digits}f"
     lines = [f"{'Value':>12} {'Percentile':>14} {'TotalCount':>10} {'1/(1-Percentile)':>14}\n\n"]
-    for level in levels(curve, digits):
+    for level in levels(curve, printed=digits is None):
         share = level.percent / ALL
         row = f"{_fixed(level.value / scale, width)} {_fixed(share, '.12f')} {level.total:>10}"
         lines.append(f"{row}\n" if level.percent == ALL else f"{row} {_fixed(1 / (1.0 - share), '>14.2f')}\n")
     mean, deviation, most = ((each or 0) / scale for each in (values.mean, values.deviation, values.most))
     lines.append(f"#[Mean    = {_fixed(mean, width)}, StdDeviation   = {_fixed(deviation, width)}]\n")
     lines.append(f"#[Max     = {_fixed(most, width)}, Total count    = {values.total:>12}]\n")
-    if buckets is not None:
+    if buckets is not None and digits is not None:
         lines.append(f"#[Buckets = {buckets:>12}, SubBuckets     = {_sub_buckets(digits):>12}]\n")
     return "".join(lines)
 

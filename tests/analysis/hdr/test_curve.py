@@ -32,10 +32,10 @@ def test_one_value_and_none():
     """One is a line up to 90 %; nothing is nothing."""
     assert points(curve(histogram([7]))) == [(1.0, 7), (10.0, 7)]
     assert points([]) == []
-    assert [*levels([], 3)] == []
+    assert [*levels([])] == []
 
 
 def test_a_printed_curve_has_its_own_levels():
     """What a load generator printed is not thinned again."""
     steps = [Step(5.0, 0.5, 50), Step(9.0, 0.99, 99), Step(10.0, 1.0, 100)]
-    assert [(level.percent, level.value) for level in levels(steps, 0)] == [(50, 5), (99, 9), (100, 10)]
+    assert [(level.percent, level.value) for level in levels(steps, printed=True)] == [(50, 5), (99, 9), (100, 10)]

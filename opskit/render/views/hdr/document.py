@@ -124,7 +124,7 @@ def _series(series: Series, *, verbose: bool) -> Any:
     row = whole(series)
     values = SimpleNamespace(**{**series._asdict(), **row._asdict()})
     values.per_s = row.per_s if series.per_s is None else series.per_s
-    values.curve = [*levels(series.curve, series.digits)]
+    values.curve = [*levels(series.curve, printed=not series.intervals)]
     values.steps = series.curve if verbose else None
     values.periods = [of_period(series, period) for period in series.periods] or None
     return values

@@ -101,4 +101,4 @@ def _distributions(series: Sequence[Series], scale: float) -> Iterator[str]:
     for each in series:
         if len(series) > 1:
             yield f"#[Tag = {printable(sentences.series_name(each, series))}]\n"
-        yield hgrm.text(each.values, each.curve, each.digits, each.buckets, scale)
+        yield hgrm.text(each.values, each.curve, each.digits if each.intervals else None, each.buckets, scale)

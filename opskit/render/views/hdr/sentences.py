@@ -134,7 +134,7 @@ def notes(result: Result) -> Iterator[str]:
         yield f"values are as the log has them; {known}"
     if result.outside:
         yield f"{plural(result.outside, 'interval')} {agreeing(result.outside, 'lies', 'lie')} before --since or after --until"
-    digits = sorted({each.digits for each in result.series if each.digits}, reverse=True)
+    digits = sorted({each.digits for each in result.series if each.intervals}, reverse=True)
     if len(digits) > 1:
         yield f"the precision differs: {'; '.join(_of_digits(each, result.series) for each in digits)}"
     if facts.interrupted:
@@ -142,5 +142,5 @@ def notes(result: Result) -> Iterator[str]:
 
 
 def _of_digits(digits: int, series: Sequence[Series]) -> str:
-    names = [series_name(each, series) for each in series if each.digits == digits]
+    names = [series_name(each, series) for each in series if each.intervals and each.digits == digits]
     return f"{plural(digits, 'digit')} ({listed(names, _NAMES_SHOWN)})"

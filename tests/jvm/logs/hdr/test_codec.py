@@ -122,8 +122,8 @@ def test_a_compressed_stream_that_ends_early():
 
     whole = base64.b64decode(histogram(list(range(500))))
     cut = whole[:4] + struct.pack(">i", len(whole) - 108) + whole[8:-100]
-    with pytest.raises(BadHistogram, match="incomplete: [0-9]+ of [0-9]+ bytes of counts"):
+    with pytest.raises(BadHistogram, match=r"incomplete: [0-9]+ of [0-9]+ bytes of counts"):
         parse_payload(base64.b64encode(cut))
     broken = whole[:30] + b"\xff\xff\xff\xff" + whole[34:]
-    with pytest.raises(BadHistogram, match="damaged|header"):
+    with pytest.raises(BadHistogram, match=r"damaged|header"):
         parse_payload(base64.b64encode(broken))

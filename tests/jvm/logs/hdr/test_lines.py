@@ -71,7 +71,13 @@ def test_several_start_times():
 def test_header_for_a_split():
     """The lines before the first interval; of later ones those that the intervals need, the last of each kind. The same object between them."""
     first, second, third = read(
-        b"#[Logged with jHiccup]\n" + header() + line(ONE, 1) + b"# note\n" + line(ONE, 2) + header(BEGIN_S + 100) + line(ONE, 1)
+        b"#[Logged with jHiccup]\n"
+        + header()
+        + line(ONE, 1)
+        + b"# note\n"
+        + line(ONE, 2)
+        + header(BEGIN_S + 100)
+        + line(ONE, 1)
     )
     legend = header().splitlines(keepends=True)[-1]
     assert b"".join(first.header) == b"#[Logged with jHiccup]\n" + header()

@@ -91,7 +91,7 @@ def hdr(
 def _check(run: Run, ask: _Asked, diff: str | None) -> bool:
     """Whether the picture is one over time: with --by, or in a file that is named so. Raises UsageError."""
     drawn = run.format in _PICTURES
-    named = drawn and run.out.path is not None and _TIMELINE in os.path.basename(run.out.path)
+    named = drawn and run.out.path is not None and _TIMELINE in os.path.basename(run.out.path).lower()
     if named and diff is not None:
         raise UsageError(f"-o {run.out.path}: --diff draws percentile curves; choose a name without {_TIMELINE!r}")
     if run.format == "hgrm" and (diff is not None or ask.by is not None):

@@ -7,6 +7,7 @@ import gzip
 import io
 import json
 import os
+import signal
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
@@ -16,6 +17,7 @@ from pathlib import Path
 import maven
 import pytest
 from answers import answer, refused
+from hostcaches import wait_until
 from imports import HEAVY, imported
 from nextsteps import try_next
 
@@ -281,14 +283,20 @@ def test_no_log_and_other_files(inprocess, tmp_path):
     assert done.err.count("\n") == 1
 
 
-def test_standard_input(of):
-    """A pipe."""
-    code = "import sys; sys.path.insert(0, ''); from opskit.cli import main; main()"
-    with LOG.open("rb") as log:
-        done = subprocess.run(
-            [sys.executable, "-c", code, "hdr", "-", "-f", "json"], stdin=log, capture_output=True, check=True, cwd=HERE.parents[2],
-        )  # fmt: skip
-    assert json.loads(done.stdout)["series"][0]["files"] == ["standard input"]
+def test_an_interrupted_pipe_still_gives_what_came():
+    """Ctrl-C on a log that goes on: the sums of what was read, exit code 130."""
+    words = [sys.executable, "-m", "opskit", "hdr", "-", "-f", "json"]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen(words, cwd=HERE.parents[2], **pipes) as process:
+        process.stdin.write(LOG.read_bytes() * 4)
+        process.stdin.flush()
+        assert wait_until(lambda: "pipe" in Path(f"/proc/{process.pid}/wchan").read_text())  # all of it was read
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+    assert process.returncode == 130, err
+    document = json.loads(out)
+    assert document["series"][0]["files"] == ["standard input"]
+    assert "interrupted: what was read so far is shown" in document["notes"]
 
 
 def test_what_is_imported():

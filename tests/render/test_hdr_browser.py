@@ -42,7 +42,7 @@ CURVES = {
     "twelve curves": (judge(side(*many()), unit="us"), False),
     "one value": (judge(side(series([1_234_567]))), False),
     "a comparison": (compared(), False),
-    "twelve panels": (judge(side(*many(by_s=2.0), by_s=2.0), unit="us"), True),
+    "six panels": (judge(side(*many(by_s=6.0)[:6], by_s=6.0), unit="us"), True),
     "one panel, one period": (judge(side(series([5] * 9, by_s=60.0, dated=False, begin_s=0.0), by_s=60.0)), True),
 }
 
@@ -60,6 +60,6 @@ def test_no_text_lies_over_another(browser, tmp_path, name):
     assert over_each_other(boxes) == []
     width = browser.run("return document.documentElement.getBoundingClientRect().width")
     assert [text for text, left, _, right, _ in boxes if left < 0 or right > width] == []
-    if name.startswith("twelve"):
+    if name in ("twelve curves", "six panels"):
         texts = {text.strip() for text, *_ in boxes}
-        assert {"../x", "(empty tag)", "$x^2$ <b>&\\x1b[31m", "_hidden", "tag-4"} <= texts
+        assert {"../x", "(empty tag)", "$x^2$ <b>&\\x1b[31m", "_hidden"} <= texts

@@ -108,11 +108,11 @@ def _choice(ask: _Asked, logs: tuple[str, ...], over_time: bool) -> Choice:
     tags = None if ask.tag is None else ask.tag.pattern
     choice = Choice(ask.merge, ask.ignore_tags, tags, ask.since, ask.until, ask.by)
     if ask.by is None and over_time:
-        choice = choice._replace(by_s=_fitting(logs))
+        choice = choice._replace(by_s=_fitting(logs, choice))
     return choice
 
 
-def _fitting(logs: tuple[str, ...]) -> float:
+def _fitting(logs: tuple[str, ...], choice: Choice) -> float:
     """An interval for a picture: the logs are read once for their times alone. Raises UsageError for a pipe, which is read once."""
     from opskit.analysis.hdr.times import Times
     from opskit.collect.hdr.collect import collect
@@ -120,7 +120,7 @@ def _fitting(logs: tuple[str, ...]) -> float:
 
     if _STDIN in logs:
         raise UsageError("a picture over time of standard input needs the length of its intervals: add --by 10s")
-    times = Times()
+    times = Times(choice.since, choice.until)
     collect(Request(logs), times.add)
     return times.fitting
 

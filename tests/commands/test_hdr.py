@@ -21,6 +21,10 @@ from hostcaches import wait_until
 from imports import HEAVY, imported
 from nextsteps import try_next
 
+from opskit.analysis.hdr.times import Times
+from opskit.analysis.moments import Moment
+from opskit.jvm.logs.hdr.record import Interval
+
 HERE = Path(__file__).resolve().parent.parent / "fixtures" / "hdr"
 LOG, BEFORE, DOUBLE = HERE / "throttle.hdr", HERE / "before.hdr", HERE / "double.hdr"
 JAR = "org.hdrhistogram:HdrHistogram:2.2.2"
@@ -230,6 +234,21 @@ def test_split_takes_what_was_chosen(inprocess, tmp_path):
     assert inprocess("hdr", tmp_path / "x.gz", *words).code == 0
     assert sorted(os.listdir(tmp_path / "out")) == ["x.READ-rt.hdr", "x.READ-st.hdr"]
     assert (tmp_path / "out" / "x.READ-rt.hdr").read_text().count("Tag=") == 6
+
+
+def test_the_intervals_of_a_picture():
+    """About a hundred in the time that was chosen, round, and no shorter than the log's own."""
+    seconds = [Interval("x", 1, None, True, 1e9 + at, float(at), 1.0, None, None, None, b"", ()) for at in range(7200)]
+    for since, until, fitting in (
+        (None, None, 60.0),
+        (Moment(7080.0, "uptime"), None, 1.0),
+        (None, Moment(1e9 + 600, "utc"), 5.0),
+    ):
+        times = Times(since, until)
+        for each in seconds:
+            times.add(each)
+        assert times.fitting == fitting
+    assert Times().fitting == 1.0
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from opskit.jvm.logs.hdr.record import Interval
 
 if TYPE_CHECKING:
+    from opskit.analysis.moments import Moment
     from opskit.jvm.logs.hdr.spectrum import Spectrum
 
 _POINTS = 120  # in a picture
@@ -18,21 +19,29 @@ _STEPS_S = (
 
 
 class Times:
-    """The time that intervals cover."""
+    """The time that the intervals between two moments cover; None: open on that side."""
 
-    def __init__(self) -> None:
+    def __init__(self, since: Moment | None = None, until: Moment | None = None) -> None:
+        self._since, self._until = since, until
         self._begin_s: float | None = None
         self._end_s = 0.0
         self._covered_s, self._number = 0.0, 0
 
     def add(self, found: Interval | Spectrum) -> None:
         """Take an interval in."""
-        if isinstance(found, Interval):
+        if isinstance(found, Interval) and self._within(found):
             end_s = found.begin_s + found.length_s
             if self._begin_s is None or found.begin_s < self._begin_s:
                 self._begin_s = found.begin_s
             self._end_s = max(self._end_s, end_s) if self._number else end_s
             self._covered_s, self._number = self._covered_s + found.length_s, self._number + 1
+
+    def _within(self, interval: Interval) -> bool:
+        since, until = (
+            None if moment is None else moment.at_s - (interval.since_start_s if moment.clock == "uptime" else interval.begin_s)
+            for moment in (self._since, self._until)
+        )  # fmt: skip
+        return (since is None or since <= 0) and (until is None or until > 0)
 
     @property
     def fitting(self) -> float:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import sys
 from array import array
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from opskit.jvm.logs.hdr.codec import BadHistogram
@@ -25,9 +26,11 @@ FIELD_MOST = (1 << FIELD_BITS) - 1
 _MOST_PACKED = 1 << 17  # cells, in 256 KiB
 _MOST_PACKED_BYTES = 1 << 16  # of a body, before it is known how many cells it stands for
 _PIECE_BYTES = 1 << 15
+_MANY = 64
 _MOST_TOTAL = (1 << 63) - 1
 _SMALL, _MEDIUM = 63, 8191  # the largest counts of one and of two bytes
 _LONG = re.compile(rb"([\x80-\xff]{1,7}[\x00-\x7f]|[\x80-\xff]{8}[\x00-\xff])")  # a number of two to nine bytes
+_MORE = bytes(128) + b"\1" * 128  # 1: more bytes of the number follow
 _STEPS = bytes(byte + 1 >> 1 if byte & 1 else 1 for byte in range(128)) + bytes(128)  # how many cells a byte stands for
 _COUNTS = bytes(0 if byte & 1 else byte >> 1 for byte in range(128)) + bytes(128)
 _FIELDS = [bytes(byte + 1) if byte & 1 else (byte >> 1).to_bytes(FIELD_BYTES, "little") for byte in range(128)]
@@ -60,13 +63,16 @@ def _packed_runs(payload: Payload) -> Counts | None:
     body = payload.body
     if len(body) > _MOST_PACKED_BYTES:
         return None
-    pieces = _LONG.split(body)
-    if not pieces[-1].isascii():
-        raise BadHistogram("the last count of the histogram is incomplete")
-    of_byte, field, span = _FIELDS.__getitem__, _SMALL, 0
-    out = list(map(of_byte, pieces[0]))
-    for place in range(1, len(pieces), 2):
-        number = _number(pieces[place])
+    field, span = _SMALL, 0
+    out: list[bytes] = []
+    more, view = body.translate(_MORE), memoryview(body)
+    end, begin = 0, more.find(1)
+    while begin >= 0:
+        _small_counts(view[end:begin], out)
+        last = more.find(0, begin)
+        if not 0 < last - begin < 8:
+            return None  # nine bytes, or the end is missing
+        number = _number(body[begin : last + 1])
         if number & 1:
             span += number + 1 >> 1
             if span > _MOST_PACKED:
@@ -77,11 +83,30 @@ def _packed_runs(payload: Payload) -> Counts | None:
             out.append((number >> 1).to_bytes(FIELD_BYTES, "little"))
         else:
             return None
-        if single := pieces[place + 1]:
-            out.extend(map(of_byte, single))
+        end = last + 1
+        begin = more.find(1, end)
+    _small_counts(view[end:], out)
     fields = b"".join(out)
     _check_span(len(fields) // FIELD_BYTES, payload)
     return _packed(fields, field) if len(fields) <= FIELD_BYTES * _MOST_PACKED else None
+
+
+def _small_counts(piece: memoryview, out: list[bytes]) -> None:
+    """Add the fields of numbers of one byte each; two at a time where there are many."""
+    if len(piece) >= _MANY:
+        pairs = piece[: len(piece) & ~1].cast("H")
+        piece = piece[len(piece) & ~1 :]
+        out.extend(map(_fields_of_two().__getitem__, pairs))
+    out.extend(map(_FIELDS.__getitem__, piece))
+
+
+@lru_cache(maxsize=1)
+def _fields_of_two() -> list[bytes]:
+    """By two bytes as the machine reads them."""
+    both = [(two & 0xFF, two >> 8) for two in range(0x7F80)]
+    if sys.byteorder == "big":
+        both = [(second, first) for first, second in both]
+    return [b"" if (first | second) & 0x80 else _FIELDS[first] + _FIELDS[second] for first, second in both]
 
 
 def _number(piece: bytes) -> int:

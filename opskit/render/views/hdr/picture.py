@@ -88,7 +88,7 @@ def _y_title(result: Result) -> str:
 
 def _note(result: Result, rest: int) -> str:
     more = f"; {rest:,} more series are not drawn: choose with --tag" if rest > 0 else ""
-    return " ".join(sentences.verdict(result)) + more
+    return "; ".join(sentences.verdict(result)) + more
 
 
 def distributions(result: Result) -> str:

@@ -37,6 +37,7 @@ COMMANDS = (
     Command("profile", "JVM", "Profile what a JVM or any process runs on the CPUs."),
     Command("jmap-diff", "JVM", "Compare class histograms: which classes grow."),
     Command("safepoints", "JVM", "JVM pauses: how long, what caused them, time to safepoint."),
+    Command("hdr", "JVM", "Show the percentiles of latency logs (HdrHistogram)."),
 )
 
 SYMPTOMS = (
@@ -74,6 +75,8 @@ SYMPTOMS = (
     ("the heap fills up", "opskit jmap-diff PID --live -c 5"),
     ("`OutOfMemoryError: Metaspace`", "opskit jmap-diff PID --live -c 5"),
     ("pauses that GC does not explain", "opskit safepoints PID"),
+    ("latency logs (.hdr, HdrHistogram)", "opskit hdr LOG"),
+    ("latency before and after a change", "opskit hdr NOW --diff BEFORE"),
 )
 
 # Class of a finding: stuck (work has stopped), slow, soon (it will stop), tools (JVM tools fail), tidy (nothing is broken).
@@ -106,6 +109,7 @@ _EXPLAIN_NONE = {
         "clock-zone-differs", "clock-zone-missing", "clock-daemon-powerless", "clock-server-unsynchronised",
         "io-writes-cancelled",
         "irqbalance-ignores-isolated",
+        "hdr-log-cut", "hdr-precision-differs", "hdr-service-time-alone", "hdr-times-mixed",
     ),
     "tools": (
         "attach-socket-owner", "attach-socket-group", "attach-socket-mode", "attach-not-a-socket",
@@ -113,6 +117,7 @@ _EXPLAIN_NONE = {
         "attach-trigger-owner", "attach-trigger-left", "attach-probe-failed", "hsperf-file-owner", "hsperf-file-group",
         "hsperf-file-mode", "hsperf-file-links", "hsperf-file-size", "hsperf-file-deleted", "hsperf-file-foreign",
         "hsperf-file-missing", "tmp-not-sticky", "tmp-private",
+        "hdr-bad-lines", "hdr-intervals-left-out",
     ),
 }  # fmt: skip
 FINDINGS: dict[str, tuple[str, tuple[str, ...]]] = {
@@ -176,6 +181,7 @@ FINDINGS: dict[str, tuple[str, tuple[str, ...]]] = {
         ("jvm-cpu-wait", "ttsp-dominates", "late-to-safepoint", "tcp-application-does-not-read"),
     ),
     "jvm-gc-share": ("slow", ("collections-dominate",)),
+    "jvm-young-collections-free-little": ("slow", ("jvm-gc-share", "collections-dominate")),
     "jvm-cpu-throttled": ("slow", ("jvm-gc-share", "ttsp-dominates")),
     **dict.fromkeys(
         ("memory-heap-outgrows-limit", "memory-keeps-growing"),

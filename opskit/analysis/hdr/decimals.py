@@ -41,6 +41,11 @@ class Range:
         """The ratio of an integer to a value is the layout's scale times 2 to this."""
         return math.frexp(self._lowest)[1] - self._half
 
+    @property
+    def buckets(self) -> int:
+        """Of the integer histogram."""
+        return (self._cells() >> self._half) - 1
+
     def add(self, values: Sequence[float]) -> None:
         """Values of cells in ascending order, without 0. Raises BadHistogram where they do not fit one histogram."""
         if values and self._lowest <= values[0] and values[-1] < self._limit:

@@ -138,11 +138,13 @@ class Sums:
 
     def _compare(self, interval: Interval) -> None:
         top, most = interval.counts.top, interval.most
-        if top < 0 or not most or self._compared >= _MOST_COMPARED or interval.payload.layout.decimal:
+        if top < 0 or not most or self._compared >= _MOST_COMPARED:
             return
         self._compared += 1
-        scale = scale_of(interval.payload.layout)
-        least, highest = scale.lowest(top), scale.highest(top)
+        payload = interval.payload
+        scale = scale_of(payload.layout)
+        ratio = payload.ratio if payload.layout.decimal else 1
+        least, highest = scale.lowest(top) * ratio, scale.highest(top) * ratio
         self._units = {
             unit for unit in self._units if least / _TO_MS[unit] - _ROUNDED_MS <= most <= highest / _TO_MS[unit] + _ROUNDED_MS
         }  # fmt: skip

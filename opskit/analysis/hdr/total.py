@@ -67,6 +67,14 @@ class Part:
             return scale_of(layout, math.frexp(self._first.ratio)[1])
         return scale_of(layout, self._range.exponent)
 
+    def buckets(self) -> int | None:
+        """Of HdrHistogram's sum, which has the range of the first histogram and grows for higher values; None: unknown."""
+        if self._first.layout.decimal:
+            return None if self._range is None else self._range.buckets
+        half = half_of(self._first.layout.digits)
+        top = max((cells[-1] for cells, _ in self.cells.runs() if cells), default=0)
+        return max((self._first.cells >> half) - 1, top >> half, 1)
+
     def distribution(self) -> Distribution:
         """Its figures; HdrHistogram 2.1.0 and older, which wrote V0 and V1, rounded the rank of a percentile."""
         return distribution(self.cells, self.scale(), nearest=self._version < 2)
@@ -161,4 +169,5 @@ class Total:
         return Series(
             tuple(self.files), self.tag, self.layout.digits, self._intervals, self._dated, self._begin_s, self._end_s,
             part.covered_s, per_s, values, Curve(part.cells, part.scale()), self._rows,
+            buckets=part.buckets(),
         )  # fmt: skip

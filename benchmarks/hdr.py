@@ -81,11 +81,10 @@ def long_log(runs: int) -> bool:
         log = Path(folder) / "latency.hdr"
         write = ["java", "-cp", f"{path}:{classes}", "LatencyLog", str(log), str(INTERVALS // 4), str(VALUES)]
         subprocess.run(write, check=True)
-        data = log.read_bytes()
-        with log.open("ab") as out:
-            for _ in range(39):  # StartTime again: as a program writes that is started again
-                out.write(data)
-        costs = side_by_side({"opskit hdr, 36,000 intervals": [OPSKIT, "hdr", str(log), "-f", "text"]}, min(runs, 1))
+        whole = Path(folder) / "whole.hdr"
+        for _ in range(40):  # StartTime again: as a program writes that is started again
+            subprocess.run(["sh", "-c", 'cat "$1" >> "$2"', "sh", str(log), str(whole)], check=True)
+        costs = side_by_side({"opskit hdr, 36,000 intervals": [OPSKIT, "hdr", str(whole), "-f", "text"]}, min(runs, 1))
     table(costs)
     return verdict("peak, MiB", max(cost.peak_bytes for runs in costs.values() for cost in runs) / 2**20, MOST_MIB)
 

@@ -37,7 +37,7 @@ _IDS = re.compile(r", pid=([0-9]{1,20})(?:, tid=(0x[0-9a-fA-F]{1,16}|[0-9]{1,20}
 _REFUSED = re.compile(r"(?:failed to [a-z]{1,16}|requested) ([0-9]{1,20}) bytes")
 _OUT_OF_MEMORY = "OutOfMemory encountered: "
 _MOST_LINES = 100
-_CORE_WORDS = ("core dump", "core file", "core dumps", "minidump")
+_CORE_WORDS = ("core dump", "core file", "minidump", "createcoredumponcrash")
 _ENDS_MESSAGE = (
     "JRE version:",
     "Java VM:",
@@ -77,12 +77,8 @@ def parse_header(lines: Sequence[str]) -> Header | None:
         words = text.strip()
         if words == "Problematic frame:":
             frame = frame or parse_frame(after.strip() + " ")
-        elif (
-            core is None
-            and any(mark in words.lower() for mark in _CORE_WORDS)
-            or words.startswith("CreateCoredumpOnCrash")
-        ):
-            core = core or words
+        elif core is None and any(mark in words.lower() for mark in _CORE_WORDS):
+            core = words
         elif words.startswith("An error report file"):
             report_file = report_file or after.strip() or None
     return Header(

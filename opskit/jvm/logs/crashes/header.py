@@ -67,6 +67,8 @@ class Header(NamedTuple):
 
 def parse_header(lines: Sequence[str]) -> Header | None:
     """The header that begins in the first line; None if it names no event."""
+    if not lines:
+        return None
     numbers = _numbers(lines)
     texts = [lines[number][1:].rstrip() for number in numbers]
     event, pid, tid = _event([text.strip() for text in texts])

@@ -28,6 +28,10 @@ class Sections:
         """Whether a line begins with this title."""
         return title in self._first
 
+    def titles(self, beginning: str) -> list[str]:
+        """The titles that begin with these words."""
+        return [title for title in self._first if title.startswith(beginning)]
+
     def line(self, title: str) -> str | None:
         """The whole line of a title."""
         at = self._first.get(title)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from opskit import shell
 from opskit.analysis.crash import addresses, memory, native, sent, vm
 from opskit.analysis.crash.case import Case, age_words
 from opskit.analysis.crash.meanings import meaning_of
@@ -52,7 +53,7 @@ def judge(facts: Facts, *, redact: bool = True) -> Result:
     facts = facts._replace(read=reads)
     verdicts = [_verdict(read) for read in reads]
     groups = _grouped(verdicts)
-    return Result(facts, verdicts, most_severe_first(_findings(groups)), groups)
+    return Result(facts, verdicts, most_severe_first(_findings(groups, is_search=bool(facts.places))), groups)
 
 
 def _verdict(read: Read) -> Verdict:
@@ -82,15 +83,18 @@ def _newest_first(verdict: Verdict) -> float:
     return -(verdict.read.modified_s or 0.0)
 
 
-def _findings(groups: Sequence[Group]) -> Iterator[Finding]:
+def _findings(groups: Sequence[Group], *, is_search: bool) -> Iterator[Finding]:
+    """Of each cause. `is_search`: no file was named; then each report is the closer look."""
+    is_list = is_search or sum(len(group.verdicts) for group in groups) > 1
     for group in groups[:_MOST_FINDINGS]:
         first, number = group.first, len(group.verdicts)
         times = f"{plural(number, 'crash', 'crashes')} alike: " if number > 1 else ""
         age = age_words(first.read.report)
-        evidence = [*first.evidence, f"the last of them {age}" if age and number > 1 else age]
+        evidence = [*first.evidence, f"the last {age}" if age and is_list else ""]
         yield Finding(
             first.pattern or "crash-unexplained", "error", Entity("file", first.read.name), f"{times}{first.cause}",
-            "; ".join(each for each in evidence if each), first.fix, first.next,
+            "; ".join(each for each in evidence if each), first.fix,
+            next=_look_at(first) if is_search else first.next,
         )  # fmt: skip
     rest = groups[_MOST_FINDINGS:]
     if rest:
@@ -102,6 +106,10 @@ def _findings(groups: Sequence[Group]) -> Iterator[Finding]:
             rest[0].first.pattern or "crash-unexplained", "error", Entity("file", rest[0].first.read.name), summary, ""
         )
     yield from _old(groups)
+
+
+def _look_at(verdict: Verdict) -> str:
+    return shell.command("opskit", "crash", *shell.operands(verdict.read.name))
 
 
 def _old(groups: Sequence[Group]) -> Iterator[Finding]:

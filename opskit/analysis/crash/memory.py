@@ -124,7 +124,7 @@ def _address_space(case: Case) -> Cause | None:
         if limit is None:
             continue
         heap = case.report.heap.max_bytes
-        reserved = f"-Xmx reserves {short_size(heap)} of it" if heap else None
+        reserved = f"-Xmx reserves {short_size(heap)} of it" if heap and heap > limit / 4 else None
         return _cause(
             case, "crash-address-space", f"the limit ulimit {option}",
             f"{_refused_words(case)}: ulimit {option} was {short_size(limit)}, and a JVM reserves much more than it uses", reserved,
@@ -189,15 +189,20 @@ def _compressed_oops(case: Case) -> Cause | None:
     said, heap = _said(case), case.report.heap
     texts = " ".join((*case.report.event.message, *heap.lines[:4]))
     is_low = "Unscaled Compressed Oops" in texts or "Zero based" in texts or "Zero Based Compressed Oops" in texts
-    if "malloc" not in said or not is_low:
+    if (
+        "malloc" not in said
+        or not is_low
+        or case.report.machine.free_bytes is None
+        or "AS" not in case.report.machine.limits
+    ):
         return None
-    is_below_4 = "Unscaled" in texts
-    bound = "4 GB" if is_below_4 else "32 GB"
+    bound = "4 GB" if "Unscaled" in texts else "32 GB"
     return _cause(
-        case, "crash-compressed-oops", "the place of the Java heap",
-        f"malloc() got no memory: the Java heap below {bound} (compressed oops) stands in the way of the native heap",
-        _free_words(case), "no ulimit -v, and mappings are left",
-        fix=started_with("-XX:HeapBaseMinAddress=8g"), next_=shell.command("opskit", "mem"),
+        case, "crash-compressed-oops", "the place of the Java heap, or strict overcommit accounting",
+        f"malloc() got no memory though the machine had {_free_words(case)}: the Java heap below {bound} (compressed oops) may block the growth of"
+        " the native heap, or vm.overcommit_memory=2 refuses",
+        "ulimit -v is unlimited",
+        fix=started_with("-XX:HeapBaseMinAddress=8g"), next_=shell.command("sysctl", "vm.overcommit_memory"),
     )  # fmt: skip
 
 

@@ -83,6 +83,9 @@ _MALLOC = frozenset((
 ))  # fmt: skip
 
 
+_REPORTING = ("VMError::", "report_", "print_error_for_unit_test")
+
+
 class Culprit(NamedTuple):
     """`frame`: of whom to blame. `through`: the function in which it failed, where that is another one."""
 
@@ -94,6 +97,13 @@ class Culprit(NamedTuple):
 def frames_of(report: CrashReport) -> Sequence[Frame]:
     """The stack, its innermost frame first; where the file has none, the problematic frame alone."""
     return report.native_frames or ((report.frame,) if report.frame else ())
+
+
+def innermost(report: CrashReport) -> Frame | None:
+    """The problematic frame; where the JVM ended itself, the function that did it."""
+    return report.frame or next(
+        (frame for frame in frames_of(report) if not (frame.name or "").startswith(_REPORTING)), None
+    )
 
 
 def java_frames_of(report: CrashReport) -> Sequence[Frame]:

@@ -8,7 +8,7 @@ from opskit import shell
 from opskit.analysis.crash.case import Cause, exclude, name_of, started_with, task_method
 from opskit.analysis.crash.meanings import is_null, meaning_of, null_words
 from opskit.analysis.crash.native import application_libraries_of
-from opskit.analysis.crash.stacks import class_of, file_of, frames_of
+from opskit.analysis.crash.stacks import class_of, file_of, frames_of, innermost
 from opskit.quantities import listed
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def compiler(case: Case) -> Cause | None:
     evidence = (
         [f"compile task {report.compile_task.strip()}"] if report.compile_task else ["the report names no compile task"]
     )
-    evidence += [f"in {name_of(report.frame or next(iter(frames_of(report)), None))}"]
+    evidence += [f"in {name_of(innermost(report))}"]
     if case.read.replay:
         evidence.append(f"{case.read.replay} repeats the compilation: add it to a bug report")
     return Cause(
@@ -79,7 +79,7 @@ def _compiler_of(thread: str | None) -> str:
 
 def _site(case: Case) -> str:
     """Where it failed, without what differs from run to run."""
-    frame = case.report.frame
+    frame = innermost(case.report)
     event = case.report.event
     return event.source or (name_of(frame) if frame is not None else event.name)
 
@@ -178,7 +178,7 @@ def _caller(case: Case, name: str) -> str:
 def unexplained(case: Case) -> Cause:
     """What the report does not decide."""
     report = case.report
-    frame = report.frame or next(iter(frames_of(report)), None)
+    frame = innermost(report)
     where = f" in {name_of(frame)}" if frame else ""
     event = report.event
     lacks = [] if frames_of(report) else ["the report has no stack"]

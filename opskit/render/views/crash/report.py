@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from opskit import shell
-from opskit.analysis.crash.case import age_words, name_of
+from opskit.analysis.crash.case import SOON_S, age_words, name_of
 from opskit.jvm.launch import main_of_command
 from opskit.quantities import listed, plural, short_duration
 from opskit.records import NamedTuple
@@ -25,6 +25,9 @@ _ROWS, _PLACES, _NAMES = 10, 6, 3
 _STATUS = "exit status 134: the JVM called abort(), as a rule after it wrote a report; 139: SIGSEGV without a report (native stack overflow, core file); 137: SIGKILL"
 
 
+_AT_START = ("crash-native-library", "crash-agent", "crash-jvm-internal", "crash-jdk-library", "crash-unexplained")
+
+
 class Shown(NamedTuple):
     """`top`: rows of a table (None: ten, 0: all); `verbose`: frames, command line, environment, events, each file, places."""
 
@@ -41,27 +44,37 @@ _PLACE: Sequence[Field[Place]] = (
     Field("found", COUNT, "reports", lambda place: len(place.found)),
     Field("why_not", TEXT, "not read"),
 )
-_GROUP: Sequence[Field[Group]] = (
-    Field("crashes", COUNT, "crashes", lambda group: len(group.verdicts)),
-    Field("last", TEXT, "last", lambda group: group.first.read.report.at),
-    Field("signal", TEXT, "signal", lambda group: group.first.read.report.event.name),
-    Field("blamed", TEXT, "blamed", lambda group: group.first.blamed),
-    Field("file", TEXT, "newest report", lambda group: group.first.read.name),
-)
+
+
+def _when(verdict: Verdict, shown: Shown) -> str | None:
+    """How old the report's file is, or the date as written."""
+    written_s = verdict.read.modified_s
+    if shown.now_s is None or written_s is None or written_s > shown.now_s:
+        return verdict.read.report.at
+    return f"{short_duration(shown.now_s - written_s)} ago"
+
+
+def _died_of(verdict: Verdict) -> str:
+    event = verdict.read.report.event
+    return {"memory": "no memory", "java-heap": "Java heap", "internal": "internal error"}.get(event.kind, event.name)
+
+
+def _group_fields(shown: Shown) -> Sequence[Field[Group]]:
+    return (
+        Field("crashes", COUNT, "crashes", lambda group: len(group.verdicts)),
+        Field("last", TEXT, "last", lambda group: _when(group.first, shown)),
+        Field("signal", TEXT, "signal", lambda group: _died_of(group.first)),
+        Field("blamed", TEXT, "blamed", lambda group: group.first.blamed),
+        Field("file", TEXT, "newest report", lambda group: group.first.read.name),
+    )
 
 
 def _crash_fields(shown: Shown) -> Sequence[Field[Verdict]]:
-    def when(verdict: Verdict) -> str | None:
-        written_s = verdict.read.modified_s
-        if shown.now_s is None or written_s is None or written_s > shown.now_s:
-            return verdict.read.report.at
-        return f"{short_duration(shown.now_s - written_s)} ago"
-
     return (
-        Field("when", TEXT, "written", when),
+        Field("when", TEXT, "written", lambda verdict: _when(verdict, shown)),
         Field("pid", ID, "pid", lambda verdict: verdict.read.report.pid),
         Field("jvm", TEXT, "jvm", lambda verdict: _main(verdict)),
-        Field("signal", TEXT, "signal", lambda verdict: verdict.read.report.event.name),
+        Field("signal", TEXT, "signal", _died_of),
         Field("blamed", TEXT, "blamed"),
         Field("file", TEXT, "report", lambda verdict: verdict.read.name),
     )
@@ -180,7 +193,7 @@ def _several(result: Result, shown: Shown) -> list[Block[Any]]:
     newest = sorted(result.verdicts, key=lambda verdict: -(verdict.read.modified_s or 0.0))
     if not result.facts.places:
         title = "causes" if shown.verbose else None
-        blocks.append(Block(_GROUP, result.groups[:most], len(result.groups), title))
+        blocks.append(Block(_group_fields(shown), result.groups[:most], len(result.groups), title))
     if result.facts.places or shown.verbose:
         title = "crashes" if blocks or shown.verbose else None
         blocks.append(Block(_crash_fields(shown), newest[:most], len(newest), title, one_line=False))
@@ -211,6 +224,8 @@ def _of_report(verdict: Verdict, result: Result) -> Iterator[str]:
         yield "the report is cut off: what comes later in it is unknown"
     if report.is_error_in_error_handler:
         yield "the JVM crashed again while it wrote the report: parts of it are missing"
+    if report.uptime_s is not None and report.uptime_s < SOON_S and verdict.pattern in _AT_START:
+        yield "it crashed at its start: compare its options, agents and libraries with those of the last start that worked"
     if core is not None and core.path:
         java = f"{report.java_home}/bin/java" if report.java_home else "java"
         yield f"Java stacks of the core file: {shell.command('jhsdb', 'jstack', '--exe', java, '--core', core.path)}"

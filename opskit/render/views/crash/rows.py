@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from opskit.analysis.crash.case import name_of
 from opskit.analysis.crash.native import application_libraries_of
-from opskit.analysis.crash.stacks import frames_of, java_frames_of
+from opskit.analysis.crash.stacks import frames_of, innermost, java_frames_of
 from opskit.quantities import duration, listed, plural, short_size
 from opskit.records import NamedTuple
 
@@ -60,7 +60,7 @@ def _signal(verdict: Verdict) -> str:
 
 
 def _frame(report: CrashReport) -> str | None:
-    frame = report.frame or next(iter(frames_of(report)), None)
+    frame = innermost(report)
     return f"{frame.kind} {frame.text}" if frame else None
 
 
@@ -119,7 +119,8 @@ def _container(machine: Machine) -> str | None:
 
 
 def _limits(machine: Machine) -> str | None:
-    known = [f"{name} {machine.limits[name]}" for name in _LIMITS if name in machine.limits]
+    soft = ((name, machine.limits[name].partition("/")[0].strip()) for name in _LIMITS if name in machine.limits)
+    known = [f"{name} {limit}" for name, limit in soft if limit not in ("infinity", "unlimited")]
     if machine.max_map_count is not None:
         known.append(
             f"max_map_count {machine.max_map_count}"
@@ -133,7 +134,8 @@ def _core(verdict: Verdict) -> str | None:
     if core is not None and core.path:
         said = f"; {core.said}" if core.said else ""
         return core.path + (f" ({short_size(core.size_bytes)})" if core.size_bytes is not None else "") + said
-    return (core.said if core else None) or verdict.read.report.core
+    said = (core.said if core else None) or verdict.read.report.core
+    return "none: core files were disabled" if said and "disabled" in said else said
 
 
 def more_rows(verdict: Verdict) -> Iterator[Row]:
@@ -151,7 +153,8 @@ def more_rows(verdict: Verdict) -> Iterator[Row]:
         yield Row("application libraries", listed(libraries, _LIBRARIES))
     if report.memory_at_address:
         yield Row("at the address", report.memory_at_address)
-    for line in report.last_events[-_EVENTS:]:
+    events = [line for line in report.last_events if "Loading class" not in line] or report.last_events
+    for line in events[-_EVENTS:]:
         yield Row("event", line.strip())
 
 

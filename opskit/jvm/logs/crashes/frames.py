@@ -103,6 +103,8 @@ def _compiled(kind: str, text: str) -> Frame:
     offset = None
     if text.endswith("]"):
         offset = hexadecimal(text[text.rfind("+") + 1 : -1])
+        if offset is not None and offset >= 1 << 63:  # before the method's code: in its stub
+            offset = None
     return Frame(kind, text, None, name, offset, signature, compiler)
 
 

@@ -37,11 +37,18 @@ _IDS = re.compile(r", pid=([0-9]{1,20})(?:, tid=(0x[0-9a-fA-F]{1,16}|[0-9]{1,20}
 _REFUSED = re.compile(r"(?:failed to [a-z]{1,16}|requested) ([0-9]{1,20}) bytes")
 _OUT_OF_MEMORY = "OutOfMemory encountered: "
 _MOST_LINES = 100
-_CORE_WORDS = ("core dump", "core file", "core dumps", "minidump")
-_ENDS_MESSAGE = ("JRE version:", "Java VM:", "Problematic frame:", "An error report file", "If you would like to submit")
+_CORE_WORDS = ("core dump", "core file", "minidump", "createcoredumponcrash")
+_ENDS_MESSAGE = (
+    "JRE version:",
+    "Java VM:",
+    "Problematic frame:",
+    "An error report file",
+    "If you would like to submit",
+)
 _BOILERPLATE = ("This output file may be truncated",)
-_INTERNAL_ERROR = 0xE0000000  # of JDK 8 and older, and …1 of a failed allocation
-_SIGNALS = {"SIGHUP": 1, "SIGINT": 2, "SIGQUIT": 3, "SIGILL": 4, "SIGTRAP": 5, "SIGABRT": 6, "SIGFPE": 8, "SIGSEGV": 11}
+_NO_SIGNALS = range(
+    0xE0000000, 0xE0000100
+)  # INVALID (0xe0000000) of JDK 8: a failed check; …1 and …2: malloc and mmap failed
 
 
 class Header(NamedTuple):
@@ -70,8 +77,8 @@ def parse_header(lines: Sequence[str]) -> Header | None:
         words = text.strip()
         if words == "Problematic frame:":
             frame = frame or parse_frame(after.strip() + " ")
-        elif core is None and any(mark in words.lower() for mark in _CORE_WORDS) or words.startswith("CreateCoredumpOnCrash"):
-            core = core or words
+        elif core is None and any(mark in words.lower() for mark in _CORE_WORDS):
+            core = words
         elif words.startswith("An error report file"):
             report_file = report_file or after.strip() or None
     return Header(
@@ -126,10 +133,10 @@ def _event(texts: Sequence[str]) -> tuple[Event | None, int | None, int | None]:
             message.append(text)
     pid = integer(ids[1]) if ids else None
     tid = (hexadecimal(ids[2]) if ids[2].startswith("0x") else integer(ids[2])) if ids and ids[2] else None
-    if signal is not None and hexadecimal(signal[2]) in (_INTERNAL_ERROR, _INTERNAL_ERROR + 1):
-        return _internal("Internal Error", None, message), pid, tid
+    number = hexadecimal(signal[2]) if signal is not None else None
+    if number in _NO_SIGNALS:
+        signal, error = None, error or _ERROR.match("Internal Error (?)")
     if signal is not None:
-        number = hexadecimal(signal[2])
         event = Event("signal", signal[1], number, pc=hexadecimal(signal[3]), message=tuple(message))
     elif texts[0].startswith(NO_MEMORY) or (error is not None and error[1] == "Out of Memory Error"):
         name = "Out of Memory Error"
@@ -152,7 +159,8 @@ def _internal(name: str, source: str | None, message: Sequence[str]) -> Event:
 
 
 def _source(error: re.Match[str] | None) -> str | None:
-    return None if error is None else error[2].strip().replace("\\", "/").rpartition("/")[2] or None
+    source = "" if error is None else error[2].strip().replace("\\", "/").rpartition("/")[2]
+    return source if source not in ("", "?") else None
 
 
 def _refused(message: Sequence[str]) -> int | None:

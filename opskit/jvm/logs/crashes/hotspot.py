@@ -32,7 +32,11 @@ _COMPILER_THREAD = re.compile(r"(?:C[12] CompilerThread|JVMCI(?:-native)? Compil
 _REGISTER = re.compile(r"\b([A-Za-z][A-Za-z0-9]{0,9}) ?= ?0x([0-9a-fA-F]{1,16})\b")
 _ELAPSED = re.compile(r"([0-9]{1,15}(?:[.,][0-9]{1,9})?) seconds?")
 _EVENT = re.compile(r"Event: ([0-9]{1,15}[.,][0-9]{1,9}) ")
-_ERRORS = ("[error occurred during error reporting", "[timeout occurred during error reporting", "[Too many errors, abort]")
+_ERRORS = (
+    "[error occurred during error reporting",
+    "[timeout occurred during error reporting",
+    "[Too many errors, abort]",
+)
 # What happened before, and what is worth reading of it: not each compilation, collection and method that was flushed.
 _EVENTS = re.compile(
     r"(?:Internal exceptions|Deoptimization events|Classes loaded|Classes unloaded|Classes redefined|VM Operations|Events"
@@ -41,7 +45,10 @@ _EVENTS = re.compile(
 _ANY_EVENTS = re.compile(r"[A-Za-z][A-Za-z ]{2,48} \([0-9]{1,9} events\)")
 _MOST_EVENTS, _MOST_REGISTERS, _MOST_VARIABLES = 40, 256, 1000
 _MOST_INSTRUCTION_LINES = 64
-_LIBJVM = re.compile(r"(?:/jre)?/(?:lib|bin)(?:/[a-z0-9_]{1,16})?/(?:server|client|minimal)/(?:libjvm\.(?:so|dylib)|jvm\.dll)$")
+_SAYS_NOTHING = ("is an unknown value", "points into unknown readable memory", "is at entry_point+")
+_LIBJVM = re.compile(
+    r"(?:/jre)?/(?:lib|bin)(?:/[a-z0-9_]{1,16})?/(?:server|client|minimal)/(?:libjvm\.(?:so|dylib)|jvm\.dll)$"
+)
 
 
 def parse_hotspot(lines: Sequence[str]) -> CrashReport | None:
@@ -192,8 +199,8 @@ def _at_address(found: Sections, address: int | None, holder: str | None) -> str
     for line in found.below("Register to memory mapping", past_empty=True):
         name, equals, rest = line.partition("=")
         value, _, said = rest.partition(" ")
-        if equals and name.strip().isalnum() and said and hexadecimal(value) == address:
-            return said.strip()
+        if equals and name.strip().isalnum() and hexadecimal(value) == address and not said.startswith(_SAYS_NOTHING):
+            return said.strip() or None
     return None
 
 

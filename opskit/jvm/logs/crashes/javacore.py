@@ -217,7 +217,9 @@ def _blamed(found: _Found, native: Sequence[Frame], module: str | None, register
     pc = next((registers[each] for each in ("RIP", "PC", "EIP") if each in registers), None)
     if module is None:
         method = found.after("1XHEXCPMODULE", "Compiled_method:") or found.after("1XHEXCPMODULE", "Compiled_method=")
-        return Frame("J", method, name=method.partition("(")[0].replace("/", ".")) if method else next(iter(native), None)
+        return (
+            Frame("J", method, name=method.partition("(")[0].replace("/", ".")) if method else next(iter(native), None)
+        )
     library = posixpath.basename(module)
     offset = pc - base if pc is not None and base is not None and pc >= base else None
     for frame in native:
@@ -254,8 +256,14 @@ def _machine(found: _Found) -> Machine:
         words = text.split()
         if len(words) == 3 and words[0].startswith("RLIMIT_"):
             limits[words[0].removeprefix("RLIMIT_")] = f"{words[1]}/{words[2]}"
-    cgroup = {key.strip(): value.strip() for key, _, value in (each.partition(" : ") for each in found.tags.get("3CICGRPINFO", ()))}
-    memory = {key.strip(): value.strip() for key, _, value in (each.partition(":") for each in found.tags.get("2CIPHYSMEM", ()))}
+    cgroup = {
+        key.strip(): value.strip()
+        for key, _, value in (each.partition(" : ") for each in found.tags.get("3CICGRPINFO", ()))
+    }
+    memory = {
+        key.strip(): value.strip()
+        for key, _, value in (each.partition(":") for each in found.tags.get("2CIPHYSMEM", ()))
+    }
     is_container = (found.after("1CICONTINFO", "Running in container :") or "").upper() == "TRUE"
     quota, period = _size(cgroup.get("CPU Quota")), _size(cgroup.get("CPU Period"))
     return Machine(

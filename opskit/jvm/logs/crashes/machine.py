@@ -70,9 +70,9 @@ def _first_size(found: Sections, titles: tuple[str, ...]) -> int | None:
 
 def _os(found: Sections) -> str | None:
     """The name, on one of the lines that follow the title; the kernel where there is no other."""
-    name = found.value("OS")
-    if name is not None and "=" not in name and not name.startswith("uname:"):
-        return name
+    name = (found.value("OS") or "").removeprefix("Bsd")  # macOS, JDK 8
+    if name and "=" not in name:
+        return name.removeprefix("uname:").strip()
     for line in found.below("OS"):
         key, _, value = line.partition("=")
         if key in ("PRETTY_NAME", "DISTRIB_DESCRIPTION"):

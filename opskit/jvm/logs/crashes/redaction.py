@@ -19,7 +19,7 @@ def redact_report(report: CrashReport) -> CrashReport:
         thread=report.thread and report.thread._replace(name=report.thread.name and redact_text(report.thread.name)),
         memory_at_address=report.memory_at_address and redact_text(report.memory_at_address),
         last_events=tuple(map(redact_text, report.last_events)),
-        command_line=_command_line(report, arguments, command),
+        command_line=_command_line(report, command),
         jvm_arguments=arguments,
         java_command=command,
         environment=redact_environment(report.environment),
@@ -30,7 +30,7 @@ def _line(text: str | None) -> str | None:
     return None if text is None else redact_line(text)
 
 
-def _command_line(report: CrashReport, arguments: str | None, command: str | None) -> str | None:
+def _command_line(report: CrashReport, command: str | None) -> str | None:
     """The options and the command, each redacted by itself: a secret with blanks in an option ends before the main class."""
     line = report.command_line
     if line is None or report.java_command is None or command is None:

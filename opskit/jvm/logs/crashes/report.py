@@ -33,7 +33,13 @@ _NOTES = re.compile(
     r"|.{0,200}os::commit_memory\(.{0,200} failed; error=|.{0,80}Attempt to (?:protect|unguard|deallocate) stack guard pages failed"
     r"|Aborting due to java\.lang\.OutOfMemoryError|java\.lang\.OutOfMemoryError occurred, aborting|FATAL ERROR in native method"
 )
-_ELF_CORE = 4  # e_type
+_PARTS = (
+    b"---------------  T H R E A D",
+    b"---------------  P R O C E S S",
+    b"Native frames: (J=",
+    b"VM Arguments:\n",
+    b"vm_info: ",
+)
 _MINIDUMP = b"MDMP"
 
 
@@ -56,7 +62,9 @@ def parse_all(data: bytes | str, source: str) -> list[CrashReport]:
             report = _joined(found.pop(), report)
         found.append(report)
     if not found:
-        raise BadInput(source, f"is not a JVM crash report (hs_err_pidN.log, or a javacore of a crash): {_instead(data, starts)}")
+        raise BadInput(
+            source, f"is not a JVM crash report (hs_err_pidN.log, or a javacore of a crash): {_instead(data, starts)}"
+        )
     return found
 
 
@@ -121,6 +129,11 @@ def _instead(data: bytes, starts: Sequence[int]) -> str:
                 return why
     if data.startswith(_JAVACORE, starts[0]) if starts else False:
         return "a javacore without the event that caused it"
+    head = data[:_SNIFFED]
+    if b"JRE version:" in head and b"S U M M A R Y" in head:
+        return "the answer of jcmd PID VM.info, by a JVM that ran"
+    if any(mark in head for mark in _PARTS):
+        return "a part of a crash report without its beginning, the lines with #"
     what = content_type(_decoded(data[:_SNIFFED]))
     if what == "a thread dump":
         return "a thread dump; read it with opskit jpmp"

@@ -21,7 +21,7 @@ class Sections:
         self._first: dict[str, int] = {}
         for number, line in enumerate(lines):
             found = _TITLE.match(line)
-            if found is not None:
+            if found is not None and line[found.end() : found.end() + 1] != "=":  # a variable of the environment
                 self._first.setdefault(found[0].rstrip(), number)
 
     def has(self, title: str) -> bool:

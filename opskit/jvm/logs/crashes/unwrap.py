@@ -69,7 +69,7 @@ def _without(lines: list[str], match: Callable[[str], re.Match[str] | None]) -> 
 
 def _of_json(lines: list[str], key: str) -> list[str]:
     mark = f'"{key}"'
-    found = []
+    found: list[str] = []
     for line in lines:
         at = line[: LONGEST_LINE * 2].find(mark)
         value = None if at < 0 else line[at + len(mark) : at + LONGEST_LINE].lstrip(" :")

@@ -11,7 +11,14 @@ MIB, GIB = 1 << 20, 1 << 30
 
 def signal(name="SIGSEGV", code="SEGV_MAPERR", address=0x7F0012345678, **more):
     """A signal that an instruction raised."""
-    return Event("signal", name, {"SIGSEGV": 11, "SIGBUS": 7, "SIGILL": 4, "SIGFPE": 8, "SIGABRT": 6}[name], code, address, **more)
+    return Event(
+        "signal",
+        name,
+        {"SIGSEGV": 11, "SIGBUS": 7, "SIGILL": 4, "SIGFPE": 8, "SIGABRT": 6}[name],
+        code,
+        address,
+        **more,
+    )
 
 
 def native(library, name=None, offset=0x1234, kind="C"):
@@ -73,5 +80,12 @@ def facts(*reports, **more):
 
 def refused(said, count=16 * MIB, **machine):
     """A JVM that got no memory."""
-    event = Event("memory", "There is insufficient memory for the Java Runtime Environment to continue.", message=(said,), bytes_refused=count)
-    return report(event, vm("VMError::report_and_die"), machine=MACHINE._replace(**machine), heap=Heap(max_bytes=4 * GIB))
+    event = Event(
+        "memory",
+        "There is insufficient memory for the Java Runtime Environment to continue.",
+        message=(said,),
+        bytes_refused=count,
+    )
+    return report(
+        event, vm("VMError::report_and_die"), machine=MACHINE._replace(**machine), heap=Heap(max_bytes=4 * GIB)
+    )

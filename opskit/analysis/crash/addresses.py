@@ -105,8 +105,11 @@ def mapped_file(case: Case) -> Cause | None:
 def _mapped_by_application(case: Case, path: str | None) -> Cause:
     zipped = case.culprit.frame is not None and file_of(case.culprit.frame.library) in _ZIP
     what = path or ("a JAR or ZIP file" if zipped else "a mapped file")
-    user = f", read by {name_of(case.application)}" if case.application else ""
-    reason = "it was truncated or replaced in place while it was mapped, or its file system was full"
+    writes = _is_write(case)
+    access = {True: "written", False: "read", None: "used"}[writes]
+    user = f", {access} by {name_of(case.application)}" if case.application else f", {access} by native code"
+    cut = "it was truncated or replaced in place while it was mapped"
+    reason = cut if writes is False else f"{cut}, or its file system was full"
     folder = posixpath.dirname(path) if path else None
     evidence = _mapping_evidence(case)
     if path is None:
@@ -118,6 +121,12 @@ def _mapped_by_application(case: Case, path: str | None) -> Cause:
         next=shell.command("df", "-h", *shell.operands(folder)) if folder else shell.command("df", "-h"),
         alike=f"mapped {path or name_of(case.application or case.report.frame)}",
     )  # fmt: skip
+
+
+def _is_write(case: Case) -> bool | None:
+    """Whether the access was a write, by the error code of an x86 page fault; None where the report has none."""
+    error = case.report.registers.get("ERR")
+    return None if error is None or case.report.registers.get("TRAPNO") not in (None, 14) else bool(error & 2)
 
 
 def _mapping_evidence(case: Case) -> list[str]:
@@ -176,16 +185,14 @@ def illegal_instruction(case: Case) -> Cause | None:
             next=case.next_in_core,
         )  # fmt: skip
     bytes_ = f"instruction bytes {code[:8].hex(' ')}" if code else "the report does not show the instruction"
-    if who in ("library", "jdk-library"):
-        library = file_of(frame.library if frame else None) or "the library"
-        blamed, sentence = (
-            f"native library {library}",
-            f"{library} uses an instruction that this CPU lacks, or that its hypervisor hides{case.called_by}",
-        )
-        fix = None
-    else:
-        blamed, fix = "the CPU or its hypervisor", started_with("-XX:UseAVX=0")
-        sentence = f"this CPU does not execute an instruction of {_whose(case)}: an old CPU, a hypervisor that hides a feature, or a damaged page"
+    reason = "a CPU without it, a hypervisor that hides a feature, or overwritten code"
+    if not code:
+        reason += ", or a trap by which code stops itself"
+    fix = None if who in ("library", "jdk-library") else started_with("-XX:UseAVX=0")
+    blamed = (
+        f"native library {file_of(frame.library)}" if fix is None and frame else f"an instruction of {_whose(case)}"
+    )
+    sentence = f"the CPU does not execute an instruction of {blamed.removeprefix('an instruction of ')}{case.called_by}: {reason}"
     return Cause(
         "crash-illegal-instruction", blamed, sentence, [bytes_, f"in {name_of(case.report.frame)}", *java_stack(case)[:1]], fix,
         shell.command("lscpu"),

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from opskit import shell
 from opskit.analysis.crash.case import Cause, limit_bytes, started_with
-from opskit.quantities import percent, plural, short_size
+from opskit.quantities import percent, short_size
 
 if TYPE_CHECKING:
     from opskit.analysis.crash.case import Case
@@ -209,15 +209,15 @@ def _compressed_oops(case: Case) -> Cause | None:
 def _overcommit(case: Case) -> Cause:
     """What remains where memory was free and no limit of the process is reached; else no verdict beyond what the file says."""
     machine = case.report.machine
-    known = machine.free_bytes is not None and "AS" in machine.limits
+    known = machine.free_bytes is not None and "AS" in machine.limits and machine.maps and machine.max_map_count
     if not known or case.report.event.bytes_refused is None:
         return _cause(
             case, "crash-native-memory", "native memory", f"{_refused_words(case)}; the report does not show which limit was reached",
-            f"{plural(machine.maps, 'mapping')}" if machine.maps else None, next_=shell.command("opskit", "limits"),
+            next_=shell.command("opskit", "limits"),
         )  # fmt: skip
     return _cause(
         case, "crash-overcommit", "strict overcommit accounting, as far as the report shows",
         f"{_refused_words(case)} though the machine had {_free_words(case)}: vm.overcommit_memory=2 refuses so",
-        "ulimit -v is unlimited", f"{machine.maps:,} of {machine.max_map_count:,} mappings" if machine.maps and machine.max_map_count else None,
+        "ulimit -v is unlimited", f"{machine.maps:,} of {machine.max_map_count:,} mappings",
         next_=shell.command("sysctl", "vm.overcommit_memory", "vm.overcommit_ratio", "vm.overcommit_kbytes"),
     )  # fmt: skip

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from opskit import shell
 from opskit.analysis.crash import addresses, memory, native, sent, vm
-from opskit.analysis.crash.case import Case, age_words
+from opskit.analysis.crash.case import Case
 from opskit.analysis.crash.meanings import meaning_of
 from opskit.analysis.crash.releases import old_release
 from opskit.analysis.crash.result import Group, Result, Verdict
@@ -44,7 +44,7 @@ _PATTERNS: Sequence[Callable[[Case], Cause | None]] = (
     vm.in_vm,
     vm.compiled,
 )
-_MOST_FINDINGS = 5
+FINDINGS_OF_CAUSES = 3  # of several crashes: the table has all
 
 
 def judge(facts: Facts, *, redact: bool = True) -> Result:
@@ -86,26 +86,22 @@ def _newest_first(verdict: Verdict) -> float:
 def _findings(groups: Sequence[Group], *, is_search: bool) -> Iterator[Finding]:
     """Of each cause. `is_search`: no file was named; then each report is the closer look."""
     is_list = is_search or sum(len(group.verdicts) for group in groups) > 1
-    for group in groups[:_MOST_FINDINGS]:
-        first, number = group.first, len(group.verdicts)
-        times = f"{plural(number, 'crash', 'crashes')} alike: " if number > 1 else ""
-        age = age_words(first.read.report)
-        evidence = [*first.evidence, f"the last {age}" if age and is_list else ""]
+    for group in groups[: FINDINGS_OF_CAUSES if is_list else 1]:
+        first = group.first
+        evidence = "" if is_list else "; ".join(first.evidence)
         yield Finding(
-            first.pattern or "crash-unexplained", "error", Entity("file", first.read.name), f"{times}{first.cause}",
-            "; ".join(each for each in evidence if each), first.fix,
+            first.pattern or "crash-unexplained", "error", Entity("file", first.read.name), f"{_alike(group)}{first.cause}", evidence, first.fix,
             next=_look_at(first) if is_search else first.next,
         )  # fmt: skip
-    rest = groups[_MOST_FINDINGS:]
-    if rest:
-        number = sum(len(group.verdicts) for group in rest)
-        summary = (
-            f"{plural(number, 'more crash', 'more crashes')} of {plural(len(rest), 'other cause')}; the table has all"
-        )
-        yield Finding(
-            rest[0].first.pattern or "crash-unexplained", "error", Entity("file", rest[0].first.read.name), summary, ""
-        )
     yield from _old(groups)
+
+
+def _alike(group: Group) -> str:
+    """How many crashes share the cause; whose numbers the sentence has, where they differ."""
+    if len(group.verdicts) == 1:
+        return ""
+    newest = "" if len({verdict.cause for verdict in group.verdicts}) == 1 else ", the newest"
+    return f"{plural(len(group.verdicts), 'crash', 'crashes')} alike{newest}: "
 
 
 def _look_at(verdict: Verdict) -> str:
@@ -118,6 +114,6 @@ def _old(groups: Sequence[Group]) -> Iterator[Finding]:
         if old := old_release(group.first.read.report):
             yield Finding(
                 "crash-jdk-old", "note", Entity("file", group.first.read.name),
-                f"JDK {old.name} was released in {old.released}, {old.months} months before: later updates of {old.major} fix crashes", old.evidence,
+                f"JDK {old.name} was released in {old.released}, {old.months} months before: later updates of {old.major} fix crashes", "",
             )  # fmt: skip
             return

@@ -27,7 +27,6 @@ class Release(NamedTuple):
     major: int
     released: str
     months: int
-    evidence: str
 
 
 def old_release(report: CrashReport) -> Release | None:
@@ -40,9 +39,7 @@ def old_release(report: CrashReport) -> Release | None:
     age = crashed - month
     if age < _OLD_MONTHS:
         return None
-    return Release(
-        name, major, f"{_MONTHS[month % 12]} {month // 12}", age, (report.runtime or report.vm or "").strip()
-    )
+    return Release(name, major, f"{_MONTHS[month % 12]} {month // 12}", age)
 
 
 def _released(text: str) -> tuple[str, int, int] | None:

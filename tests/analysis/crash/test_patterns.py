@@ -27,7 +27,9 @@ from opskit.jvm.logs.crashes.record import Event, Frame, Heap, Thread
 
 UNSAFE = (method("jdk.internal.misc.Unsafe.putLong"), method("sun.misc.Unsafe.putLong"))
 FOO = native("libfoo.so", "parse")
-C2 = Thread("CompilerThread", "C2 CompilerThread0", "_thread_in_native", 4250, 0x7F1500000000, 0x7F1500100000, 0x7F15000F0000)
+C2 = Thread(
+    "CompilerThread", "C2 CompilerThread0", "_thread_in_native", 4250, 0x7F1500000000, 0x7F1500100000, 0x7F15000F0000
+)
 GC = Thread("WorkerThread", "GC Thread#1", None, 4251)
 TASK = "C2:   1234   12   4   com.acme.Order$Line::total (23 bytes)"
 LOW = Thread("JavaThread", "main", "_thread_in_native", 4243, STACK_LOW, STACK_HIGH, STACK_LOW + 0x3100)
@@ -48,7 +50,9 @@ def overflow(address=STACK_LOW + 0x3000, thread=LOW, frames=(FOO,) * 30):
     return report(signal("SIGSEGV", "SEGV_ACCERR", address), *frames, APPLICATION, *ENTRY, thread=thread)
 
 
-def bus(code="BUS_ADRERR", at="0x7f00: /data/index.bin", frames=(stub("StubRoutines::jbyte_arraycopy"), APPLICATION), **more):
+def bus(
+    code="BUS_ADRERR", at="0x7f00: /data/index.bin", frames=(stub("StubRoutines::jbyte_arraycopy"), APPLICATION), **more
+):
     return report(signal("SIGBUS", code), *frames, memory_at_address=at, **more)
 
 
@@ -190,7 +194,7 @@ def test_the_method_of_the_compile_task_is_excluded():
 
 
 def test_a_core_file_is_the_closer_look():
-    """gdb with the java of that JVM."""
+    """The debugger with the java of that JVM."""
     given = facts(report(signal(), FOO, APPLICATION, *ENTRY))
     given = given._replace(read=[given.read[0]._replace(core=Core("/srv/core.4242", GIB, None))])
     assert judge(given).findings[0].next == "gdb -batch -ex bt /opt/jdk-17/bin/java /srv/core.4242"
@@ -201,7 +205,11 @@ def test_a_core_file_is_the_closer_look():
     [
         ("(11.0.9+11)", "Mon Nov 23 15:18:57 2026 UTC", "JDK 11.0.9 was released in Oct 2020, 73 months before"),
         ("(17.0.15+6)", "Mon Jun 2 10:15:00 2025 UTC", None),
-        ("OpenJDK (1.8.0_352-b08)", "Mon Jun 2 10:15:00 2025 UTC", "JDK 8u352 was released in Oct 2022, 32 months before"),
+        (
+            "OpenJDK (1.8.0_352-b08)",
+            "Mon Jun 2 10:15:00 2025 UTC",
+            "JDK 8u352 was released in Oct 2022, 32 months before",
+        ),
         ("(21+35)", "Mon Jun 2 10:15:00 2025 UTC", None),
         ("(17.0.9+9)", None, None),
     ],

@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from opskit import shell
-from opskit.analysis.crash.case import SOON_S, age_words, name_of
+from opskit.analysis.crash.case import SOON_S, age_words, name_of, place_of
+from opskit.analysis.crash.judge import FINDINGS_OF_CAUSES
+from opskit.analysis.crash.stacks import innermost
 from opskit.jvm.launch import main_of_command
 from opskit.quantities import listed, plural, short_duration
 from opskit.records import NamedTuple
@@ -25,6 +27,7 @@ _ROWS, _PLACES, _NAMES = 10, 6, 3
 _STATUS = "exit status 134: the JVM called abort(), as a rule after it wrote a report; 139: SIGSEGV without a report (native stack overflow, core file); 137: SIGKILL"
 
 
+_IN_LIBRARY = ("crash-native-library", "crash-agent", "crash-jdk-library", "crash-jvm-internal")
 _AT_START = ("crash-native-library", "crash-agent", "crash-jvm-internal", "crash-jdk-library", "crash-unexplained")
 
 
@@ -98,6 +101,7 @@ def report(about: About, result: Result, shown: Shown) -> Report:
         findings=result.findings,
         footer=list(_notes(result, shown)),
         document=(DOCUMENT, result),
+        exit_code=None if verdicts or result.facts.places else 2,
     )
 
 
@@ -144,11 +148,16 @@ def _together(result: Result) -> str:
         newest = max(result.verdicts, key=lambda verdict: verdict.read.modified_s or 0.0)
         command = shell.command("opskit", "crash", *shell.operands(newest.read.name))
         return f"{crashes} found; the newest: {who(newest)} {died(newest)}; to blame: {newest.blamed}; next: {command}"
-    if len(groups) == 1:
-        return f"{crashes}, all of one cause: {first.first.cause}"
     alike = len(first.verdicts)
-    most = f"{alike} alike: {first.first.cause}" if alike > 1 else "no two alike"
-    return f"{crashes} of {plural(len(groups), 'cause')}; {most}"
+    place = (
+        place_of(frame)
+        if (frame := innermost(first.first.read.report)) and first.first.pattern in _IN_LIBRARY
+        else None
+    )
+    blamed = f"{f'in {place}' if place else f'to blame: {first.first.blamed}'}"
+    if len(groups) == 1:
+        return f"{crashes}, all alike, {blamed}"
+    return f"{crashes} of {plural(len(groups), 'cause')}; {f'{alike} alike, {blamed}' if alike > 1 else 'no two alike'}"
 
 
 def _nothing(result: Result) -> Iterator[str]:
@@ -206,6 +215,10 @@ def _notes(result: Result, shown: Shown) -> Iterator[str]:
         yield f"{each.name}: {each.why}"
     if len(facts.unread) > _NAMES:
         yield f"{plural(len(facts.unread) - _NAMES, 'more file')} could not be read as crash reports"
+    others = result.groups[FINDINGS_OF_CAUSES:]
+    if others:
+        number = sum(len(group.verdicts) for group in others)
+        yield f"{plural(number, 'more crash', 'more crashes')} of {plural(len(others), 'other cause')}: in the table (-n 0)"
     unread = [place for place in facts.places if place.why_not is not None]
     if unread and not shown.verbose:
         yield f"{plural(len(unread), 'place')} could not be read: {unread[0].path}: {unread[0].why_not}"

@@ -73,7 +73,7 @@ def _os(found: Sections) -> str | None:
     name = (found.value("OS") or "").removeprefix("Bsd")  # macOS, JDK 8
     if name and "=" not in name:
         return name.removeprefix("uname:").strip()
-    for line in found.below("OS"):
+    for line in (name, *found.below("OS")):
         key, _, value = line.partition("=")
         if key in ("PRETTY_NAME", "DISTRIB_DESCRIPTION"):
             return value.strip('"')

@@ -23,8 +23,8 @@ _MARKS = (
     b"0SECTION       TITLE",
 )
 _JAVACORE = b"0SECTION"
-_LONGEST_REPORT = 32 << 20  # one of 10,000 threads and 10,000 libraries has 3 MiB
-_MOST_REPORTS = 1000
+_LONGEST_REPORT = 16 << 20  # one of 10,000 threads and 60,000 mappings has 10 MiB
+_MOST_REPORTS, _MOST_READ = 1000, 128 << 20
 _SNIFFED = 1 << 16
 _BEFORE = 2048
 # What the JVM says in the program's output directly before its header.
@@ -54,8 +54,11 @@ def parse_all(data: bytes | str, source: str) -> list[CrashReport]:
         data = data.encode("utf-8", "surrogateescape")
     starts = _starts(data)
     found: list[CrashReport] = []
+    left = _MOST_READ
     for begin, end in zip(starts, [*starts[1:], len(data)]):
-        report = _report(data, begin, min(end, begin + _LONGEST_REPORT))
+        end = min(end, begin + min(_LONGEST_REPORT, left))
+        left -= end - begin
+        report = _report(data, begin, end) if end > begin else None
         if report is None:
             continue
         if found and _is_same(found[-1], report):
@@ -130,6 +133,10 @@ def _instead(data: bytes, starts: Sequence[int]) -> str:
     if data.startswith(_JAVACORE, starts[0]) if starts else False:
         return "a javacore without the event that caused it"
     head = data[:_SNIFFED]
+    _, could_not_start, rest = head.partition(b"Error occurred during initialization of VM")
+    if could_not_start:
+        why = _decoded(rest.lstrip().partition(b"\n")[0][:200]).strip()
+        return f"the output of a JVM that did not start: {why}"
     if b"JRE version:" in head and b"S U M M A R Y" in head:
         return "the answer of jcmd PID VM.info, by a JVM that ran"
     if any(mark in head for mark in _PARTS):

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 LONGEST_PREFIX = 512
 LONGEST_LINE = 1 << 17
-_MOST_LINES = 1_000_000
+_MOST_LINES = 500_000
 _JSON_KEY = re.compile(r'\{.*"([A-Za-z_@.]{1,32})" ?: ?"')
 _JSON_TEXT = re.compile(r'[^"\\]*(?:\\.[^"\\]*)*')
 # A time to the second may have no fraction in one line and nine digits in the next.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from opskit import shell
@@ -44,6 +45,8 @@ _PATTERNS: Sequence[Callable[[Case], Cause | None]] = (
     vm.in_vm,
     vm.compiled,
 )
+# In the names of unpacked libraries, lambdas and temporary files: they differ from run to run.
+_COUNTERS = re.compile(r"(?<!0x)(?<![0-9a-f])[0-9]{6,}|(?<=Lambda)[$/0-9a-fx]+")
 FINDINGS_OF_CAUSES = 3  # of several crashes: the table has all
 
 
@@ -61,7 +64,7 @@ def _verdict(read: Read) -> Verdict:
     cause = next(found for found in _found(case) if found is not None)
     return Verdict(
         read, cause.blamed, cause.sentence, meaning_of(read.report.event), case.application, cause.code,
-        alike=f"{cause.code} {cause.alike or cause.blamed}", evidence=[each for each in cause.evidence if each], fix=cause.fix, next=cause.next,
+        alike=_COUNTERS.sub("*", f"{cause.code} {cause.alike or cause.blamed}"), evidence=[each for each in cause.evidence if each], fix=cause.fix, next=cause.next,
     )  # fmt: skip
 
 

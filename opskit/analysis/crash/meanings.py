@@ -20,6 +20,11 @@ _SIGNALS = {
     "SIGTRAP": "a breakpoint instruction",
     "SIGSYS": "a system call that a seccomp filter refuses",
     "SIGQUIT": "a request to quit",
+    "EXCEPTION_ACCESS_VIOLATION": "invalid memory access",
+    "EXCEPTION_STACK_OVERFLOW": "the stack is full",
+    "EXCEPTION_IN_PAGE_ERROR": "a page of a mapped file could not be read",
+    "EXCEPTION_ILLEGAL_INSTRUCTION": "an instruction that the CPU does not execute",
+    "EXCEPTION_INT_DIVIDE_BY_ZERO": "integer division by zero",
 }
 _CODES = {
     "SEGV_MAPERR": "nothing is mapped at this address",

@@ -10,6 +10,7 @@ from opskit.analysis.crash.case import Cause, name_of, offset_of, place_of
 from opskit.analysis.crash.meanings import is_null, null_words
 from opskit.analysis.crash.stacks import file_of, is_jdk_library, is_runtime, is_vm, java_frames_of
 from opskit.jvm.logs.crashes.record import Frame
+from opskit.quantities import listed
 
 if TYPE_CHECKING:
     from opskit.analysis.crash.case import Case
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 _AGENT = re.compile(r"-agent(?:path:([^\s=,]{1,500})|lib:([\w.-]{1,200}))")
 _MUSL = re.compile(r"ld-musl-\w{1,20}\.so\.1|libc\.musl-\w{1,20}\.so\.1")
 _GLIBC = re.compile(r"libc\.so\.6|libc-2[\d.]{1,5}\.so|ld-linux[\w-]{0,20}\.so\.\d|libgcompat\.so\.0")
+_LARGEST_OFFSET = 1 << 24  # of a function in a library
 _LINKING = (
     "symbol not found",
     "Error relocating",
@@ -46,23 +48,34 @@ def agent(case: Case) -> Cause | None:
 
 
 def wrong_libc(case: Case) -> Cause | None:
-    """A library that was built for glibc in a process of musl."""
-    names = {file_of(path) or "": path for path in case.report.libraries}
-    musl = next((name for name in names if _MUSL.fullmatch(name)), None)
-    if musl is None or case.report.event.kind != "signal":
+    """A library that was built for glibc in a process of musl.
+
+    A function that musl lacks stays unresolved: the library jumps to its offset, an address of a few thousand.
+    """
+    event, report = case.report.event, case.report
+    names = {file_of(path) or "": path for path in report.libraries}
+    musl = next((name for name in names if _MUSL.fullmatch(name)), None) or (
+        "musl" if "alpine" in (report.vm or "") else None
+    )
+    if musl is None or event.kind != "signal" or case.culprit.who not in ("library", "runtime", "nowhere"):
         return None
     glibc = next((name for name in names if _GLIBC.fullmatch(name)), None)
-    said = next((line for line in case.report.last_events if any(word in line for word in _LINKING)), None)
-    if case.culprit.who not in ("library", "runtime", "nowhere") or not (glibc or said):
+    said = next((line.strip() for line in report.last_events if any(word in line for word in _LINKING)), None)
+    if event.pc is not None and 0 < event.pc < _LARGEST_OFFSET:
+        said = f"a jump to 0x{event.pc:x}, the offset of a function that was not found"
+    if not (glibc or said):
         return None
-    frame = case.culprit.frame
-    library = (
-        path_of(case.report, frame) or frame.library if frame is not None and case.culprit.who == "library" else None
-    )
+    frame, loaded = case.culprit.frame, application_libraries_of(report)
+    library = path_of(report, frame) or frame.library if frame is not None and case.culprit.who == "library" else None
+    if library is None and len(loaded) == 1:
+        library = loaded[0]
     blamed = f"native library {file_of(library)}" if library else "a native library"
+    candidates = (
+        [] if library else [f"loaded: {listed([file_of(path) or path for path in loaded], 4)}"] if loaded else []
+    )
     return Cause(
         "crash-wrong-libc", blamed, f"{blamed} was built for glibc; this JVM runs on musl (Alpine)",
-        [f"{musl} and {glibc} are both loaded" if glibc else said or "", f"in {name_of(case.report.frame)}"],
+        [f"{musl} and {glibc} are both loaded" if glibc else f"{musl}; {said}", *candidates],
         next=shell.command("ldd", *shell.operands(library)) if library and library.startswith("/") else case.again,
     )  # fmt: skip
 
@@ -161,17 +174,26 @@ def foreign_function(case: Case) -> Cause | None:
 
 
 def jdk_library(case: Case) -> Cause | None:
-    """A native library of the JDK."""
-    frame = case.culprit.frame
+    """A native library of the JDK, or a system library that it called."""
+    frame, through = case.culprit.frame, case.culprit.through
     if case.culprit.who != "jdk-library" or frame is None:
         return None
-    changed = file_of(frame.library) == "libzip.so"
-    reason = ": as a rule a JAR or ZIP file was changed while the JVM had it open" if changed else ""
+    name = f"the JDK's library {file_of(frame.library)}"
+    reason = (
+        ": as a rule a JAR or ZIP file was changed while the JVM had it open"
+        if file_of(frame.library) == "libzip.so"
+        else ""
+    )
+    if through is None:
+        blamed, sentence = name, f"{name} crashed in {_inner(frame)}{case.called_by}{reason}"
+    else:
+        blamed, sentence = (
+            f"{name}, or {place_of(through) or 'what it called'}",
+            f"{name_of(through)} crashed, called by {name}{case.called_by}{reason}",
+        )
     return Cause(
-        "crash-jdk-library", f"the JDK's library {file_of(frame.library)}",
-        f"the JDK's library {file_of(frame.library)} crashed in {_inner(frame)}{case.called_by}{reason}", _reason(case), next=case.next_in_core,
-        alike=f"library {_site(frame)}",
-    )  # fmt: skip
+        "crash-jdk-library", blamed, sentence, _reason(case), next=case.next_in_core, alike=f"library {_site(frame)}"
+    )
 
 
 def application_libraries_of(report: CrashReport) -> list[str]:

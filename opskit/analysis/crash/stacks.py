@@ -22,9 +22,10 @@ Who = Literal[
 
 _RUNTIME = re.compile(
     r"(?:libc|libm|libpthread|libdl|librt|libgcc_s|libstdc\+\+|libc\+\+|ld-linux[\w-]{0,20}|ld|libresolv)(?:-[\d.]{1,9})?\.so[\d.]{0,12}"
+    r"|libnss_\w{1,20}\.so[\d.]{0,9}|libsystem_\w{1,30}\.dylib|(?i:ntdll|kernel32|kernelbase|msvcrt|ucrtbase|vcruntime140|msvcp140)\.dll"
     r"|ld-musl-[\w]{1,20}\.so\.1|libc\.musl-[\w]{1,20}\.so\.1|linux-vdso\.so\.1|\[vdso\]"
 )
-_VM = re.compile(r"libjvm\.so|libj9\w{0,30}\.so|libjclse\w{0,10}\.so|libomr\w{0,20}\.so|jvm\.dll")
+_VM = re.compile(r"libjvm\.(?:so|dylib)|libj9\w{0,30}\.so|libjclse\w{0,10}\.so|libomr\w{0,20}\.so|jvm\.dll")
 _JDK = frozenset(
     [
         "attach",
@@ -118,7 +119,7 @@ def is_java(frame: Frame) -> bool:
 
 def file_of(library: str | None) -> str | None:
     """The file's name without its directory."""
-    return library.rpartition("/")[2] if library else None
+    return library.replace("\\", "/").rpartition("/")[2] if library else None
 
 
 def is_vm(frame: Frame) -> bool:
@@ -133,8 +134,12 @@ def is_runtime(frame: Frame) -> bool:
 
 def is_jdk_library(frame: Frame) -> bool:
     """Whether it is in a library of the JDK."""
-    name = file_of(frame.library) or ""
-    return name.startswith("lib") and name.endswith(".so") and name[3:-3] in _JDK
+    stem, _, suffix = (file_of(frame.library) or "").rpartition(".")
+    return (
+        suffix in ("so", "dylib", "dll")
+        and stem.removeprefix("lib") in _JDK
+        and (suffix == "dll" or stem.startswith("lib"))
+    )
 
 
 def class_of(frame: Frame) -> str:

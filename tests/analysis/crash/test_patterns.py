@@ -50,9 +50,10 @@ def overflow(address=STACK_LOW + 0x3000, thread=LOW, frames=(FOO,) * 30):
     return report(signal("SIGSEGV", "SEGV_ACCERR", address), *frames, APPLICATION, *ENTRY, thread=thread)
 
 
-def bus(
-    code="BUS_ADRERR", at="0x7f00: /data/index.bin", frames=(stub("StubRoutines::jbyte_arraycopy"), APPLICATION), **more
-):
+COPY = (stub("StubRoutines::jbyte_arraycopy"), APPLICATION)
+
+
+def bus(code="BUS_ADRERR", at="0x7f00: /data/index.bin", frames=COPY, **more):
     return report(signal("SIGBUS", code), *frames, memory_at_address=at, **more)
 
 
@@ -100,6 +101,10 @@ CASES = {
     "a profiler in AsyncGetCallTrace": (report(signal(), vm("AsyncGetCallTrace"), native("libasyncProfiler.so", "Profiler::sample"), jvm_arguments="-agentpath:/opt/libasyncProfiler.so=start"), "crash-agent", "AsyncGetCallTrace"),
     "glibc's library on musl": (report(signal(), FOO, APPLICATION, libraries=(*MUSL, "/usr/lib/libgcompat.so.0")), "crash-wrong-libc", "built for glibc"),
     "a library on musl": (report(signal(), FOO, APPLICATION, libraries=MUSL), "crash-native-library", "libfoo.so"),
+    "an unresolved function on musl": (report(signal(address=0x3FD6, pc=0x3FD6), Frame("C", "0x0000000000003fd6"), libraries=(*MUSL, "/tmp/libnetty1234567890.so")), "crash-wrong-libc", "a native library was built for glibc"),
+    "an unresolved function, called by a library on musl": (report(signal(address=0xB8E6, pc=0xB8E6), FOO, APPLICATION, libraries=MUSL), "crash-wrong-libc", "libfoo.so was built for glibc"),
+    "the resolver, called by the JDK": (report(signal(), native("libresolv.so.2", "__libc_res_nquery"), native("libnss_dns.so.2"), native("libnet.so"), method("java.net.Inet6AddressImpl.lookupAllHostAddr"), APPLICATION), "crash-jdk-library", "__libc_res_nquery in libresolv.so.2+0x1234 crashed, called by the JDK's library libnet.so"),
+    "a library of Windows": (report(Event("signal", "EXCEPTION_ACCESS_VIOLATION"), native("ntdll.dll"), native("lwjgl64.dll"), method("org.lwjgl.opengl.GL11.nglDrawArrays")), "crash-native-library", "lwjgl64.dll"),
     "damaged malloc": (report(signal(), native("libc.so.6", "_int_malloc"), native("libc.so.6", "malloc"), FOO, APPLICATION), "crash-native-heap", "malloc() is damaged"),
     "damaged malloc, noticed by the compiler": (report(signal(), native("libc.so.6", "_int_free"), vm("Arena::destruct_contents"), thread=C2, compile_task=TASK), "crash-native-heap", "malloc() is damaged"),
     "the JDK's library": (report(signal(), native("libnio.so", "read"), method("sun.nio.ch.FileDispatcherImpl.read0"), APPLICATION), "crash-jdk-library", "libnio.so"),
@@ -225,3 +230,14 @@ def test_limits_are_those_of_the_report():
     """Without a word about limits nothing is concluded."""
     made = refused(MMAP)._replace(machine=MACHINE._replace(limits={}))
     assert judge(facts(made)).verdicts[0].pattern == "crash-native-memory"
+
+
+def test_unpacked_libraries_are_alike():
+    """Their names have a number that differs from run to run."""
+    made = [
+        report(signal(), native(f"librocksdbjni{number}.so"), APPLICATION)
+        for number in (4887027544215651946, 5072523310110693670)
+    ]
+    result = judge(facts(*made))
+    assert [len(group.verdicts) for group in result.groups] == [2]
+    assert result.findings[0].summary.startswith("2 crashes alike, the newest: native library librocksdbjni")

@@ -42,7 +42,9 @@ def found(host, *names):
 
 def test_a_directory_gives_its_reports_newest_first(host, put):
     """By the time of the files; other logs, texts and names are left alone."""
-    place = put({"hs_err_pid7.log": 3000, "hs_err_pid8.log": 5000, "hs_err_pid9.log.1": 4000, "crash-of-monday.log": 2000})
+    place = put(
+        {"hs_err_pid7.log": 3000, "hs_err_pid8.log": 5000, "hs_err_pid9.log.1": 4000, "crash-of-monday.log": 2000}
+    )
     (place / "gc.log").write_text("[0.1s][info][gc] Using G1\n")
     (place / "notes").write_text(REPORT.read_text())
     facts = found(host, place)

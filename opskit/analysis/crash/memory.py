@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 _PID = shell.Syntax("PID")
 _NEARLY, _FULL, _LITTLE = 0.95, 0.98, 0.03
+_DEFAULT_MAPS = 65_530
 _THREADS = re.compile(
     r"native thread|[Cc]annot create [\w ]{1,20} thread|pthread_create|start thread|create \w{1,20} thread",
     re.ASCII,
@@ -88,14 +89,21 @@ def _refused_words(case: Case) -> str:
     return "the kernel refused memory" if count is None else f"the kernel refused {short_size(count)} of memory"
 
 
+def _by_default(maps: int | None) -> int | None:
+    """vm.max_map_count as the kernel sets it, for a report of JDK 8 or 11, which lacks it, with about as many mappings."""
+    return _DEFAULT_MAPS if maps is not None and _DEFAULT_MAPS * _NEARLY <= maps <= _DEFAULT_MAPS + 10 else None
+
+
 def _map_count(case: Case) -> Cause | None:
     machine, said = case.report.machine, _said(case)
     is_protect = "mprotect" in said or "guard stack pages" in said or "to protect" in said
-    share = machine.maps / machine.max_map_count if machine.maps and machine.max_map_count else None
+    allowed = machine.max_map_count or _by_default(machine.maps)
+    share = machine.maps / allowed if machine.maps and allowed else None
     if not (share >= _NEARLY if share is not None else is_protect):
         return None
     if share is not None:
-        sentence = f"the process had {machine.maps:,} mappings; vm.max_map_count allows {machine.max_map_count:,}"
+        by_default = "" if machine.max_map_count else " by default"
+        sentence = f"the process had {machine.maps:,} mappings; vm.max_map_count allows {allowed:,}{by_default}"
     else:
         sentence = "mprotect() failed, which splits a mapping: as a rule the limit vm.max_map_count is reached"
     limit = max(262_144, 2 * (machine.max_map_count or 0))

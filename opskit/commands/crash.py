@@ -26,7 +26,7 @@ _VERBOSE = "Show the stack, command line, environment and last events; of severa
 def crash(run: Run, names: tuple[str, ...], verbose: bool, no_redact: bool) -> int:
     """Show why a JVM crashed: from its hs_err file or javacore, or from those that are found on this machine."""
     facts = collect(run.host, Request(names))
-    shown = view.Shown(run.top, verbose, run.host.now().timestamp())
+    shown = view.Shown(run.top, verbose, run.host.now().timestamp(), bool(names))
     return run.show(
         lambda: judge(facts, redact=not no_redact),
         lambda result: view.report(run.about(), result, shown),

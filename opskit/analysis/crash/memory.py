@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from opskit.analysis.crash.case import Case
 
 _PID = shell.Syntax("PID")
+_FEWEST_MAPS = 40  # a JVM that does nothing has more than a hundred
 _NEARLY, _FULL, _LITTLE = 0.95, 0.98, 0.03
 _DEFAULT_MAPS = 65_530
 _THREADS = re.compile(
@@ -94,11 +95,20 @@ def _by_default(maps: int | None) -> int | None:
     return _DEFAULT_MAPS if maps is not None and _DEFAULT_MAPS * _NEARLY <= maps <= _DEFAULT_MAPS + 10 else None
 
 
+def _allowed_maps(case: Case) -> int | None:
+    return case.report.machine.max_map_count or _by_default(case.report.machine.maps)
+
+
+def _maps_share(case: Case) -> float | None:
+    """Of vm.max_map_count; None where it is unknown. A list that is too short for any JVM was cut from the report."""
+    maps, allowed = case.report.machine.maps, _allowed_maps(case)
+    return maps / allowed if maps is not None and allowed and maps >= _FEWEST_MAPS else None
+
+
 def _map_count(case: Case) -> Cause | None:
     machine, said = case.report.machine, _said(case)
     is_protect = "mprotect" in said or "guard stack pages" in said or "to protect" in said
-    allowed = machine.max_map_count or _by_default(machine.maps)
-    share = machine.maps / allowed if machine.maps and allowed else None
+    allowed, share = _allowed_maps(case), _maps_share(case)
     if not (share >= _NEARLY if share is not None else is_protect):
         return None
     if share is not None:
@@ -166,7 +176,7 @@ def _exhausted(case: Case) -> Cause | None:
         used = f"{short_size(highest)} of {short_size(limit)} ({percent(min(1.0, highest / limit))})"
         return _cause(
             case, "crash-native-memory", "the memory limit of its container",
-            f"{_refused_words(case)}; its container had used {used}", _free_words(case), next_=shell.command("opskit", "mem"),
+            f"{_refused_words(case)}; its container had used {used}", f"the machine had {_free_words(case) or 'unknown memory'}", next_=shell.command("opskit", "mem"),
         )  # fmt: skip
     if machine.memory_bytes is None or machine.free_bytes is None:
         return None
@@ -184,7 +194,7 @@ def _free_words(case: Case) -> str | None:
     machine = case.report.machine
     if machine.free_bytes is None or machine.memory_bytes is None:
         return None
-    return f"{short_size(machine.free_bytes)} free of the machine's {short_size(machine.memory_bytes)}"
+    return f"{short_size(machine.free_bytes)} free of {short_size(machine.memory_bytes)}"
 
 
 def _swap_words(case: Case) -> str | None:
@@ -216,16 +226,21 @@ def _compressed_oops(case: Case) -> Cause | None:
 
 def _overcommit(case: Case) -> Cause:
     """What remains where memory was free and no limit of the process is reached; else no verdict beyond what the file says."""
-    machine = case.report.machine
-    known = machine.free_bytes is not None and "AS" in machine.limits and machine.maps and machine.max_map_count
-    if not known or case.report.event.bytes_refused is None:
+    machine, share = case.report.machine, _maps_share(case)
+    if machine.free_bytes is None or "AS" not in machine.limits:
         return _cause(
             case, "crash-native-memory", "native memory", f"{_refused_words(case)}; the report does not show which limit was reached",
             next_=shell.command("opskit", "limits"),
         )  # fmt: skip
+    though = f"{_refused_words(case)} though the machine had {_free_words(case)}"
+    if share is None:
+        return _cause(
+            case, "crash-native-memory", "vm.max_map_count, or strict overcommit accounting",
+            f"{though}: its mappings reached vm.max_map_count, or vm.overcommit_memory=2 refuses so", "the report lacks the number of mappings",
+            next_=shell.command("sysctl", "vm.max_map_count", "vm.overcommit_memory"),
+        )  # fmt: skip
     return _cause(
-        case, "crash-overcommit", "strict overcommit accounting, as far as the report shows",
-        f"{_refused_words(case)} though the machine had {_free_words(case)}: vm.overcommit_memory=2 refuses so",
-        "ulimit -v is unlimited", f"{machine.maps:,} of {machine.max_map_count:,} mappings",
+        case, "crash-overcommit", "strict overcommit accounting, as far as the report shows", f"{though}: vm.overcommit_memory=2 refuses so",
+        "ulimit -v is unlimited", f"{machine.maps:,} of {_allowed_maps(case):,} mappings",
         next_=shell.command("sysctl", "vm.overcommit_memory", "vm.overcommit_ratio", "vm.overcommit_kbytes"),
     )  # fmt: skip

@@ -146,6 +146,7 @@ CASES = {
     "the container is full": (refused(MMAP, container="cgroupv2", container_memory_bytes=GIB, container_used_bytes=GIB - MIB), "crash-native-memory", "its container had used 1023 MiB of 1 GiB"),
     "the container has room": (refused(MMAP, container="cgroupv2", container_memory_bytes=GIB, container_used_bytes=100 * MIB), "crash-overcommit", "vm.overcommit_memory=2"),
     "free memory is refused": (refused(MMAP), "crash-overcommit", "though the machine had 20 GiB free"),
+    "free memory is refused, and the list of mappings is cut": (refused(MMAP, maps=7), "crash-native-memory", "reached vm.max_map_count, or vm.overcommit_memory=2"),
     "malloc below compressed oops": (refused(MALLOC)._replace(event=refused(MALLOC).event._replace(message=(MALLOC, "JVM is running with Unscaled Compressed Oops mode"))), "crash-compressed-oops", "below 4 GB"),
     "no limits in the report": (refused(MMAP, limits={}, maps=None), "crash-native-memory", "does not show which limit"),
 }  # fmt: skip

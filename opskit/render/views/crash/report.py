@@ -37,6 +37,7 @@ class Shown(NamedTuple):
     top: int | None = None
     verbose: bool = False
     now_s: float | None = None
+    named: bool = False  # what was looked at was named
 
 
 _ROW: Sequence[Field[Row]] = (Field("name", TEXT, "what", json=False), Field("value", TEXT, "value", json=False))
@@ -89,7 +90,7 @@ def report(about: About, result: Result, shown: Shown) -> Report:
 
     verdicts = result.verdicts
     if not verdicts:
-        verdict, blocks = list(_nothing(result)), _place_blocks(result, shown)
+        verdict, blocks = [_nothing(result, shown)], _place_blocks(result, shown)
     elif len(verdicts) == 1 and not result.facts.places:
         verdict, blocks = [_sentence(verdicts[0])], _detailed(verdicts[0], shown)
     else:
@@ -154,23 +155,22 @@ def _together(result: Result) -> str:
         if (frame := innermost(first.first.read.report)) and first.first.pattern in _IN_LIBRARY
         else None
     )
-    blamed = f"{f'in {place}' if place else f'to blame: {first.first.blamed}'}"
+    blamed = f" in {place}" if place else f", to blame: {first.first.blamed}"
     if len(groups) == 1:
-        return f"{crashes}, all alike, {blamed}"
-    return f"{crashes} of {plural(len(groups), 'cause')}; {f'{alike} alike, {blamed}' if alike > 1 else 'no two alike'}"
+        return f"{crashes}, all alike{blamed}"
+    return f"{crashes} of {plural(len(groups), 'cause')}; {f'{alike} alike{blamed}' if alike > 1 else 'no two alike'}"
 
 
-def _nothing(result: Result) -> Iterator[str]:
-    facts = result.facts
-    if not facts.places:
-        yield "no crash report was read"
-        return
-    read = [place for place in facts.places if place.why_not is None]
+def _nothing(result: Result, shown: Shown) -> str:
+    read = [place for place in result.facts.places if place.why_not is None]
+    if shown.named:
+        looked = [place.path if place.what == "directory" else f"{place.path}, a {place.what}" for place in read]
+        return f"no crash report in {listed(looked, _NAMES)}" if looked else "no crash report was read"
     names = listed(list(dict.fromkeys(place.path for place in read)), _NAMES, see="-v")
     where = (
         f"in {plural(len(read), 'place')} where JVMs write them: {names}" if read else "found: no place could be read"
     )
-    yield f"no crash report {where}"
+    return f"no crash report {where}"
 
 
 def _place_blocks(result: Result, shown: Shown) -> list[Block[Any]]:
@@ -224,14 +224,14 @@ def _notes(result: Result, shown: Shown) -> Iterator[str]:
         yield f"{plural(len(unread), 'place')} could not be read: {unread[0].path}: {unread[0].why_not}"
     for verdict in result.verdicts[:1]:
         yield from _of_report(verdict, result)
-    if facts.places and not result.verdicts:
+    if facts.places and not result.verdicts and not shown.named:
         listing = f"`{shell.command('coredumpctl', 'list', 'java')}`, " if facts.has_coredumpctl else ""
         yield f"{_STATUS}: {listing}`{shell.command('opskit', 'oom')}`"
 
 
 def _of_report(verdict: Verdict, result: Result) -> Iterator[str]:
     report, core = verdict.read.report, verdict.read.core
-    if len(result.verdicts) > 1:
+    if len(result.verdicts) > 1 or result.facts.places:
         return
     if not report.complete:
         yield "the report is cut off: what comes later in it is unknown"

@@ -146,8 +146,8 @@ def more_rows(verdict: Verdict) -> Iterator[Row]:
     ):  # fmt: skip
         if value:
             yield Row(name, value)
-    for key, value in report.environment.items():
-        yield Row("environment", f"{key}={value}")
+    for variable in report.environment.items():
+        yield Row("environment", "=".join(variable))
     libraries = application_libraries_of(report)
     if libraries:
         yield Row("application libraries", listed(libraries, _LIBRARIES))

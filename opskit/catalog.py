@@ -36,6 +36,7 @@ COMMANDS = (
     Command("jpmp", "JVM", "Profile a JVM's threads: stacks, CPU, locks, flame graphs."),
     Command("profile", "JVM", "Profile what a JVM or any process runs on the CPUs."),
     Command("jmap-diff", "JVM", "Compare class histograms: which classes grow."),
+    Command("crash", "JVM", "Show why a JVM crashed: hs_err files, javacores, core files."),
     Command("safepoints", "JVM", "JVM pauses: how long, what caused them, time to safepoint."),
 )
 
@@ -69,6 +70,8 @@ SYMPTOMS = (
     ("requests hang, and the JVM uses no CPU", "opskit jpmp PID"),
     ("a JVM hangs", "opskit jpmp PID --locks"),
     ("a JVM vanished, its log says nothing", "opskit jvms"),
+    ("the JVM crashed (`hs_err_pid*.log`)", "opskit crash FILE"),
+    ("exit status 134 or 139", "opskit crash"),
     ("a JVM or another process burns CPU", "opskit profile PID"),
     ("slower than before (two profiles)", "opskit jpmp NOW --diff OLD -o d.svg"),
     ("the heap fills up", "opskit jmap-diff PID --live -c 5"),
@@ -83,6 +86,10 @@ _EXPLAIN_NONE = {
         "pipe-full-writer-blocked", "pipe-end-of-file-missing", "fifo-open-blocked", "threads-none-left",
         "virtual-threads-pinned", "pool-exhausted", "jvm-oom-killed", "oom-reported", "oom-counted",
         "oom-killed-by-daemon", "oom-no-victim", "jvm-native-memory-refused", "java-heap-exhausted", "exit-137",
+        "crash-stack-overflow", "crash-mapped-file", "crash-large-pages", "crash-hardware", "crash-use-after-unmap", "crash-illegal-instruction",
+        "crash-native-library", "crash-agent", "crash-foreign-function", "crash-jdk-library", "crash-library-missing", "crash-wrong-libc",
+        "crash-native-heap", "crash-abort", "crash-signal-sent", "crash-unsafe-access", "crash-compiled-code", "crash-compiler", "crash-gc",
+        "crash-jvm-internal", "crash-unexplained",
     ),
     "soon": (
         "threads-nearly-none-left", "rlimit-nearly-used", "jvm-near-memory-limit", "memory-near-limit", "memory-commit-limit",
@@ -106,6 +113,7 @@ _EXPLAIN_NONE = {
         "clock-zone-differs", "clock-zone-missing", "clock-daemon-powerless", "clock-server-unsynchronised",
         "io-writes-cancelled",
         "irqbalance-ignores-isolated",
+        "crash-jdk-old",
     ),
     "tools": (
         "attach-socket-owner", "attach-socket-group", "attach-socket-mode", "attach-not-a-socket",
@@ -117,6 +125,11 @@ _EXPLAIN_NONE = {
 }  # fmt: skip
 FINDINGS: dict[str, tuple[str, tuple[str, ...]]] = {
     **{code: (class_, ()) for class_, codes in _EXPLAIN_NONE.items() for code in codes},
+    "crash-java-heap": ("stuck", ("java-heap-exhausted",)),
+    **dict.fromkeys(
+        ("crash-map-count", "crash-threads", "crash-address-space", "crash-native-memory", "crash-compressed-oops", "crash-overcommit"),
+        ("stuck", ("jvm-native-memory-refused",)),
+    ),
     "oom-killed": ("stuck", ("jvm-oom-killed", "oom-reported", "oom-counted", "exit-137")),
     "clock-daemon-unsynchronised": ("soon", ("clock-unsynchronised", "clock-offset")),
     "clock-two-daemons": ("soon", ("clock-stepped", "clock-offset")),

@@ -38,7 +38,8 @@ _SHORT_WITH_SECRET, _USER = "-p", frozenset({"-u", "--user"})
 
 # In any text. No two parts of an expression match the same character, so that each text is read once.
 _VALUE = r"""("[^"\n]*"?|'[^'\n]*'?|[^\s;&,"'{}\[\]()<>]+)"""
-_PAIR = re.compile(rf"(?<![\w.\-])([\w.\-]{{1,{_LONGEST_NAME}}})([\"']?(?:=|%3[dD]|: ?))" + _VALUE)
+_NAME = re.compile(rf"(?<![\w.\-])([\w.\-]{{1,{_LONGEST_NAME}}})[\"']?(?:=|%3[dD]|: ?)")
+_NAMED_VALUE = re.compile(_VALUE)
 _PATH = re.compile(r"[\s/?#@]")
 _IN_URL = re.compile(r"""[^\s"'<>]*""")
 _ORACLE = re.compile(r"(:(?:thin|oci8?):)([^\s/@]{1,128})/([^\s@]{1,256})@")
@@ -90,7 +91,7 @@ def redact_text(text: str) -> str:
         text = _ORACLE.sub(rf"\1\2/{HIDDEN}@", text)
     text = _SCHEME.sub(rf"\1 {HIDDEN}", text)
     text = _TOKENS.sub(HIDDEN, text)
-    return _PAIR.sub(_pair, text)
+    return _without_named(text)
 
 
 def _without_password(piece: str) -> str:
@@ -198,7 +199,14 @@ def _line_words(words: Sequence[str]) -> Iterator[str]:
         yield shown
 
 
-def _pair(found: re.Match[str]) -> str:
-    if found[3].lower() in _PLAIN_VALUES or not is_secret(found[1]):
-        return found[0]
-    return f"{found[1]}{found[2]}{HIDDEN}"
+def _without_named(text: str) -> str:
+    """Hide the values of secret names. What follows another name may be a name itself: `login failed: password=x`."""
+    parts, at = [], 0
+    while found := _NAME.search(text, at):
+        parts.append(text[at : found.end()])
+        at = found.end()
+        value = _NAMED_VALUE.match(text, at) if is_secret(found[1]) else None
+        if value is not None and value[1].lower() not in _PLAIN_VALUES:
+            parts.append(HIDDEN)
+            at = value.end()
+    return "".join((*parts, text[at:]))

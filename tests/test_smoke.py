@@ -30,6 +30,7 @@ RUNS = {
     "jpmp": (FIXTURES / "thread-dumps" / "jdk25-dump-to-file.json", "--idle"),
     "profile": (FIXTURES / "thread-dumps" / "jdk25-dump-to-file.json", "--idle"),
     "jmap-diff": ("BEFORE", "AFTER"),
+    "crash": (FIXTURES / "crashes" / "jdk17-unsafe.log", "-v"),
     "safepoints": (FIXTURES / "safepoint-logs" / "jdk17-timeout.log",),
 }
 

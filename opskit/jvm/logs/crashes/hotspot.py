@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from opskit.jvm.logs.crashes.frames import frames
@@ -158,11 +159,16 @@ def _bounded(thread: Thread, about: str, found: Sections) -> Thread:
 
 def _stacks(found: Sections) -> tuple[tuple[Frame, ...], tuple[Frame, ...]]:
     """(native frames, Java frames). A stack whose printing failed is printed again without source information."""
-    native = frames(found.below("Native frames"))
+    native = _native(found, "Native frames")
     for title in found.titles("Retrying call stack printing"):
-        again = frames(found.below(title))
+        again = _native(found, title)
         native = again if len(again) > len(native) else native
     return tuple(native), tuple(frames(found.below("Java frames")))
+
+
+def _native(found: Sections, title: str) -> list[Frame]:
+    """The frames of a section; JDK 25 has no empty line before the next one."""
+    return frames(takewhile(lambda line: not line.startswith("Java frames"), found.below(title)))
 
 
 def _compile_task(found: Sections) -> str | None:

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 _TITLE = re.compile(r"[^\s:(\[=#][^:(\[=]{0,79}")
 _BAR = "-----"
-_MOST_LINES = 20_000  # of one section; 1,000 mapped libraries have some 5,000 lines
+_MOST_LINES = 2_000_000  # of one section; the mappings of a process are counted, however high vm.max_map_count is
 
 
 class Sections:

@@ -58,6 +58,8 @@ from opskit.jvm.dumps.javacore import JavacoreParser
 from opskit.jvm.dumps.jrockit import JRockitParser
 from opskit.jvm.dumps.serviceability import ServiceabilityParser
 from opskit.jvm.logs import timestamps
+from opskit.jvm.logs.crashes.redaction import redact_report
+from opskit.jvm.logs.crashes.report import parse_all
 from opskit.jvm.logs.safepoints.log import SafepointLog
 from opskit.jvm.perfdata import counters
 from opskit.jvm.perfdata import hsperfdata as perf
@@ -115,6 +117,7 @@ from opskit.proc.spans import without
 from opskit.proc.stacks import stacks_at
 from opskit.proc.thread_names import pattern_of
 from opskit.proc.unwind.perf_map import parse_perf_map
+from opskit.redact import redact_cmdline, redact_environ, redact_line, redact_text
 from opskit.render.fields import to_object
 from opskit.render.formats.text import block_lines
 from opskit.render.pictures import flame_layout
@@ -1165,6 +1168,42 @@ def _frames(data: bytes) -> object:
         )
         stacks._is_idle("WAITING", (name,))
     return frame_kinds.kinds_of(names, names)
+
+
+# Crash reports, and what is hidden in them
+
+
+def crash_reports() -> Iterator[bytes]:
+    """Real reports with little of each section."""
+    for path in sorted((FIXTURES / "crashes").glob("*-unsafe.log")):
+        yield b"\n\n".join(section[:400] for section in path.read_bytes().split(b"\n\n"))
+
+
+@target(
+    "crash report",
+    b'0SECTION       TITLE x\n1TISIGINFO     Dump Event "gpf" (00002000) received\n1XHEXCPCODE    Signal_Number: 0000000B\n'
+    b"1XHEXCPMODULE  Module: /a/b.so\n1XHEXCPMODULE  Module_base_address: 0000FF00\n2XHREGISTER      PC: 0000FF10\n1XMCURTHDINFO  x\n"
+    b'3XMTHREADINFO      "main" J9VMThread:0x1, state:R, prio=5\n4XESTACKTRACE                at a/B.c(D.java:1)\n'
+    b"4XENATIVESTACK               f+0x1c (0x0000FF10 [b.so+0x10])\n",
+    b"2026-11-23T15:04:05.1Z stdout F # A fatal error has been detected by the Java Runtime Environment:\n"
+    b"2026-11-23T15:04:05.12Z stdout P #  SIGSEGV (0xb) at pc=0x01, pid=1, tid=2\n2026-11-23T15:04:05Z stdout F \n",
+    b'{"log":"# There is insufficient memory for the Java Runtime Environment to continue.\\n","stream":"x"}\n{"log":"# Native memory"}\n',
+    words=[b"[error occurred during error reporting", b"siginfo: ", b"Events (10 events):\n", b"# A fatal error has been detected by the "],
+    files=crash_reports(),
+)  # fmt: skip
+def _crash_report(data: bytes) -> object:
+    return [redact_report(report) for report in parse_all(data, "a file")]
+
+
+@target(
+    "secrets",
+    b"-Ddb.password=a b -p x --token 'x y' https://u:p@h/x jdbc:oracle:thin:a/b@h Bearer abcdefghijk -javaagent:a=key=b\n",
+    b"java\0-Dtoken=x\0--secret\0y\0",
+    b"PATH=/x\0AWS_KEY=y\0",
+    words=[b"password=", b"://", b":thin:", b"eyJ", b"Basic ", b"-u ", b'="', b"='"],
+)
+def _secrets(data: bytes) -> object:
+    return redact_line(text(data)), redact_text(text(data)), redact_cmdline(data), redact_environ(data)
 
 
 # Values of options

@@ -33,7 +33,9 @@ def _line(text: str | None) -> str | None:
 def _command_line(report: CrashReport, command: str | None) -> str | None:
     """The options and the command, each redacted by itself: a secret with blanks in an option ends before the main class."""
     line = report.command_line
-    if line is None or report.java_command is None or command is None:
+    if line is None or not report.java_command or command is None:
         return _line(line)
     options, found, rest = line.rpartition(report.java_command)
-    return _line(line) if not found or rest.strip() else f"{redact_line(options)}{command}"
+    if not found or rest.strip() or not options.endswith(" "):
+        return _line(line)
+    return f"{redact_line(options.rstrip())} {command}"

@@ -83,7 +83,7 @@ def mapped_file(case: Case) -> Cause | None:
     if event.code in ("BUS_MCEERR_AR", "BUS_MCEERR_AO"):
         return Cause(
             "crash-hardware", "the machine's memory", "the memory at the address has a hardware error that ECC could not correct",
-            [f"si_code {event.code}"], next=shell.command("dmesg", shell.Syntax("|"), "grep", "-i", "-e", "mce", "-e", "hardware error"),
+            [f"si_code {event.code}"], next=shell.command("dmesg", "--level=emerg,alert,crit,err"),
         )  # fmt: skip
     if event.code not in ("BUS_ADRERR", None):
         return None
@@ -91,7 +91,7 @@ def mapped_file(case: Case) -> Cause | None:
     if path and "hsperfdata" in path:
         where = posixpath.dirname(posixpath.dirname(path))
         return Cause(
-            "crash-mapped-file", f"the file system of {where}", f"{where} was full: the JVM writes its counters into {path}, and got no page for it",
+            "crash-mapped-file", f"the file system of {where}", f"{where} was full, as a rule: the JVM writes its counters into {path}, and got no page for it",
             _mapping_evidence(case), started_with("-XX:+PerfDisableSharedMem"), shell.command("df", "-h", where), alike=f"mapped {where}",
         )  # fmt: skip
     if path is None and _is_large_pages(case):

@@ -76,7 +76,7 @@ CASES = {
     # mapped files
     "a truncated file": (bus(), "crash-mapped-file", "a page of /data/index.bin does not exist"),
     "read of a truncated file": (bus(registers={"ERR": 4, "TRAPNO": 14}), "crash-mapped-file", "read by com.acme.Order.total: it was truncated or replaced in place while it was mapped"),
-    "hsperfdata": (bus(at="/tmp/hsperfdata_app/4242", frames=(vm("PerfMemory::alloc"),)), "crash-mapped-file", "/tmp was full"),
+    "hsperfdata": (bus(at="/tmp/hsperfdata_app/4242", frames=(vm("PerfMemory::alloc"),)), "crash-mapped-file", "/tmp was full, as a rule"),
     "a mapping that is not named": (bus(at=None), "crash-mapped-file", "a mapped file"),
     "a JAR that was changed": (bus(at=None, frames=(native("libzip.so", "newEntry"), method("java.util.zip.ZipFile.getEntry"), APPLICATION)), "crash-mapped-file", "a JAR or ZIP file"),
     "huge pages": (bus(at=None, jvm_arguments="-Xmx4g -XX:+UseLargePages"), "crash-large-pages", "no huge page left"),

@@ -44,6 +44,7 @@ _RANGE = re.compile(r"from: ?(0x[0-9A-Fa-f]{1,16}), ?to: ?(0x[0-9A-Fa-f]{1,16})"
 _NATIVE = re.compile(r"(?:(\S.*?) ?)?\((0x[0-9A-Fa-f]{1,16}) \[([^\]]*)\]\)?")
 _JAVA = re.compile(r"at ([^\s(]{1,1000})(\(.*)?")
 _BYTES = re.compile(r"([0-9]{1,20})(?: bytes)?(?: .*)?")
+_PROGRAM_COUNTERS = ("RIP", "PC", "EIP", "IP", "PSWA")
 _MOST_FRAMES, _MOST_LISTED = 4096, 10_000
 _LAST = "END OF DUMP"
 
@@ -105,6 +106,7 @@ def parse_javacore(lines: Sequence[str]) -> CrashReport | None:
     registers = _registers(found)
     pid = re.match(r"[0-9]{1,20}", found.after("1CIPROCESSID", "Process ID:") or "")
     native, java = _stacks(found)
+    native = _from(native, registers)
     at = " ".join(filter(None, (found.after("1TIDATETIME", "Date:"), found.after("1TITIMEZONE", "Timezone:"))))
     return CrashReport(
         "openj9",
@@ -147,7 +149,7 @@ def _event(found: _Found, name: str, registers: dict[str, int]) -> Event:
         number if number is not None else 6 if name == "abort" else None,
         code_name(signal or "", code),
         _hex(address),
-        next((registers[each] for each in ("RIP", "PC", "EIP", "IP", "PSWA") if each in registers), None),
+        next((registers[each] for each in _PROGRAM_COUNTERS if each in registers), None),
         message=(said,),
     )
 
@@ -193,10 +195,20 @@ def _stacks(found: _Found) -> tuple[tuple[Frame, ...], tuple[Frame, ...]]:
     return tuple(native), tuple(java)
 
 
+def _from(frames: tuple[Frame, ...], registers: dict[str, int]) -> tuple[Frame, ...]:
+    """The frames from where the signal came on: those before it are of the handler that writes the file."""
+    pc = next((registers[each] for each in _PROGRAM_COUNTERS if each in registers), None)
+    marks = () if pc is None else (f"({pc:#x} [".lower(), f"(0x{pc:016x} [")
+    for number, frame in enumerate(frames):
+        if any(mark in frame.text.lower() for mark in marks):
+            return frames[number:]
+    return frames
+
+
 def _native_frame(text: str) -> Frame | None:
     found = _NATIVE.fullmatch(text.strip())
     if found is None:
-        return None
+        return Frame("C", text.strip()) if hexadecimal(text.strip()) is not None else None
     name, plus, into = (found[1] or "").rpartition("+0x")
     library, _, offset = found[3].rpartition("+")
     at = hexadecimal(offset)
@@ -214,7 +226,7 @@ def _blamed(found: _Found, native: Sequence[Frame], module: str | None, register
     """The frame where the signal came: of the module that the file names, with the function if the stack has it."""
     base = _hex(found.after("1XHEXCPMODULE", "Module_base_address:"))
     symbol = found.after("1XHEXCPMODULE", "Symbol:")
-    pc = next((registers[each] for each in ("RIP", "PC", "EIP") if each in registers), None)
+    pc = next((registers[each] for each in _PROGRAM_COUNTERS if each in registers), None)
     if module is None:
         method = found.after("1XHEXCPMODULE", "Compiled_method:") or found.after("1XHEXCPMODULE", "Compiled_method=")
         return (

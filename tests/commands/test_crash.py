@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from crashreports import APPLICATION, ENTRY, facts, method, native, refused, report, signal, stub, vm
+from imports import HEAVY, imported
 from nextsteps import try_next
 from stracing import ACTS, traced
 from terminal import on_terminal
@@ -161,6 +162,13 @@ def test_it_acts_on_nothing():
     assert done.code == 1
     assert done.of(*ACTS) == []
     assert done.writing() == []
+
+
+def test_imports():
+    """Text needs no heavy module, and no JSON object."""
+    modules = imported("crash", str(CRASHES / "jdk17-unsafe.log"), "-f", "text")
+    assert not modules & HEAVY
+    assert "opskit.render.views.crash.document" not in modules
 
 
 def findings(*frames, event=None, **more):

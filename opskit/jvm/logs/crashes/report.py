@@ -41,6 +41,15 @@ _PARTS = (
     b"vm_info: ",
 )
 _MINIDUMP = b"MDMP"
+# Other traces of a process that ended so.
+_OTHERS = (
+    (b"SegfaultHandler caught a segfault", "the output of a GraalVM native image that crashed; it has no hs_err file"),
+    (b"JvmtiExport can_", "the replay file of a JIT compiler; the report beside it has the name hs_err_pidN.log"),
+    (
+        b" segfault at ",
+        "a kernel log; it says that a process crashed, and the JVM's own report has the name hs_err_pidN.log",
+    ),
+)
 
 
 def parse(data: bytes | str, source: str) -> CrashReport:
@@ -137,6 +146,9 @@ def _instead(data: bytes, starts: Sequence[int]) -> str:
     if could_not_start:
         why = _decoded(rest.lstrip().partition(b"\n")[0][:200]).strip()
         return f"the output of a JVM that did not start: {why}"
+    for mark, what in _OTHERS:
+        if mark in head:
+            return what
     if b"JRE version:" in head and b"S U M M A R Y" in head:
         return "the answer of jcmd PID VM.info, by a JVM that ran"
     if any(mark in head for mark in _PARTS):

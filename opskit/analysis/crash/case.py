@@ -73,6 +73,11 @@ class Case(NamedTuple):
         return thread.kind == "VMThread" and operation.startswith(_GC_OPERATIONS)
 
     @property
+    def is_openj9(self) -> bool:
+        """Whether the JVM was OpenJ9, which has other options."""
+        return self.report.dialect == "openj9"
+
+    @property
     def called_by(self) -> str:
         """`, called by com.acme.Order.total`; empty without an application frame."""
         return f", called by {name_of(self.application)}" if self.application else ""
@@ -134,8 +139,10 @@ def task_method(task: str | None) -> tuple[str, str] | None:
     return (found[1].replace("/", "."), found[2]) if found else None
 
 
-def exclude(method: tuple[str, str]) -> str:
+def exclude(case: Case, method: tuple[str, str]) -> str:
     """The option that keeps a method from being compiled."""
+    if case.is_openj9:
+        return f"-Xjit:exclude={{{method[0].replace('.', '/')}.{method[1]}*}}"
     return f"-XX:CompileCommand=exclude,{method[0].replace('.', '/')}.{method[1]}"
 
 

@@ -127,7 +127,14 @@ FINDINGS: dict[str, tuple[str, tuple[str, ...]]] = {
     **{code: (class_, ()) for class_, codes in _EXPLAIN_NONE.items() for code in codes},
     "crash-java-heap": ("stuck", ("java-heap-exhausted",)),
     **dict.fromkeys(
-        ("crash-map-count", "crash-threads", "crash-address-space", "crash-native-memory", "crash-compressed-oops", "crash-overcommit"),
+        (
+            "crash-map-count",
+            "crash-threads",
+            "crash-address-space",
+            "crash-native-memory",
+            "crash-compressed-oops",
+            "crash-overcommit",
+        ),
         ("stuck", ("jvm-native-memory-refused",)),
     ),
     "oom-killed": ("stuck", ("jvm-oom-killed", "oom-reported", "oom-counted", "exit-137")),

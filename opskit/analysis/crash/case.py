@@ -25,7 +25,7 @@ _GC = re.compile(
 _GC_KINDS = ("GCTaskThread", "ConcurrentGCThread", "GangWorker", "ConcurrentMarkSweepThread")
 _GC_OPERATIONS = ("G1", "CMS", "ParallelGC", "ParallelCollect", "ParallelFull", "Gen", "Shenandoah", "ZMark", "ZRelocate", "XMark", "XRelocate",
                   "ZOperation", "CGC_Operation", "SerialCollect", "SerialGC", "HeapDumper")  # fmt: skip
-_METHOD = re.compile(r"([\w$./]{1,400}?)(?:::|\.)([\w$<>]{1,200}) \(")
+_METHOD = re.compile(r"([\w$./]{1,400}?)(?:::|\.)([\w$<>-]{1,200}) (?:@ \d{1,9} )?\(")  # @: of a loop (OSR)
 
 
 class Cause(NamedTuple):

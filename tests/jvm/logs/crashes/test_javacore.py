@@ -90,6 +90,15 @@ def test_a_javacore_of_a_crash():
     assert [each.library for each in report.native_frames] == ["libacme-codec.so", None]  # without the signal handler's
 
 
+def test_the_frames_of_the_signal_handler_are_no_cause():
+    """Where the stack does not reach the crash, only the frame that the file names is left."""
+    report = parse(
+        JAVACORE.replace("(0x0000FFFF98A7FB6C [libacme-codec.so+0xfb6c])", "(0x01 [libj9prt29.so+0x1])"), "javacore.txt"
+    )
+    assert report.native_frames == (report.frame,)
+    assert (report.frame.library, report.frame.offset) == ("libacme-codec.so", 0xFB6C)
+
+
 def test_a_javacore_has_the_machine_and_its_limits():
     """The container's limits, the heap, the time since the start."""
     report = parse(JAVACORE, "javacore.txt")

@@ -96,13 +96,13 @@ def _candidates(report: CrashReport, around: Around) -> Iterator[tuple[ProcFS, s
     for name in names:
         if name:
             yield around.fs, f"{around.beside}/{name}"
-    for directory, pattern in _by_pattern(around.core_pattern or "", report.pid):
+    for directory, pattern in by_pattern(around.core_pattern or "", report.pid):
         places = [(around.machine, f"{root}{directory}") for root in around.roots if directory]
         for fs, place in places or [(around.fs, around.beside)]:
             yield from ((fs, each) for each in _matching(fs, place, pattern))
 
 
-def _by_pattern(pattern: str, pid: int | None) -> Iterator[tuple[str, re.Pattern[str]]]:
+def by_pattern(pattern: str, pid: int | None) -> Iterator[tuple[str, re.Pattern[str]]]:
     """(directory, or empty for the working directory; its file's names) of kernel.core_pattern."""
     directory, _, name = pattern.rpartition("/")
     if pattern.startswith("|") or "%" in directory or pid is None or "%" not in name:

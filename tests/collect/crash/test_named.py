@@ -8,6 +8,7 @@ import shutil
 
 import crashes
 import pytest
+from corefiles import core_bytes
 
 from opskit.collect.crash import directory as listing
 from opskit.collect.crash.collect import collect
@@ -152,7 +153,7 @@ def test_what_is_no_report_is_named(host, tmp_path):
     """A core file, a log, an empty file."""
     for name, content, what in (("core.1", None, "core file"), ("a.log", "x\n", "text"), ("b.log", "", "empty")):
         path = tmp_path / name
-        crashes.core_file(path, 1) if content is None else path.write_text(content)
+        path.write_bytes(core_bytes(1) if content is None else content.encode())
         with pytest.raises(OpskitError, match=what):
             found(host, path)
 

@@ -66,7 +66,7 @@ def core_of(report: CrashReport, around: Around, written_s: float | None) -> Cor
     if kept or why or report.core is None:
         said = "; ".join(filter(None, (report.core, kept or why)))
         return Core(None, None, said) if said else None
-    return Core(None, None, report.core + _missing(report.core, around))
+    return Core(None, None, _missing(report.core, around) or report.core)
 
 
 def said_paths(line: str) -> list[str]:
@@ -179,11 +179,13 @@ def _apport(machine: ProcFS, root: str, report: CrashReport) -> str | None:
     return next((f"{root}{_APPORT}/{name}" for name in sorted(names) if name.startswith(wanted)), None)
 
 
-def _missing(line: str, around: Around) -> str:
+def _missing(line: str, around: Around) -> str | None:
+    """What to say where the core file is nowhere. None: the report's own sentence says it."""
     paths = said_paths(line)
     if not paths or "isabled" in line:
-        return ""
+        return None
     where = f"{around.roots[0] if around.roots else ''}{paths[0]}"
     if _PROGRAM in line:
-        return f"; the kernel gave it to that program, and {where} does not exist here"
-    return f"; {where} does not exist here: deleted, not written, or on another machine"
+        program = line.partition(_PROGRAM)[2].partition('"')[0]
+        return f"the kernel gave it to {program[:200]}; {where} does not exist here"
+    return f"{where} does not exist here: deleted, not written, or on another machine"

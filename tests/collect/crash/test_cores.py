@@ -110,7 +110,7 @@ def test_a_core_file_that_systemd_has(tmp_path):
     (place / name).write_bytes(b"\x28\xb5\x2f\xfd")
     line = f'{WILL}Core dumps may be processed with "/lib/systemd/systemd-coredump %P %u" (or dumping to /srv/core.42)'
     assert core(tmp_path, line, root=tmp_path).said.endswith(f"systemd-coredump has kept it: {place}/{name}")
-    assert "does not exist here" in core(tmp_path, line, pid=43, root=tmp_path).said
+    assert "the kernel gave it to /lib/systemd/systemd-coredump" in core(tmp_path, line, pid=43, root=tmp_path).said
 
 
 def test_a_core_file_that_apport_has(tmp_path):

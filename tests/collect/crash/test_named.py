@@ -56,6 +56,17 @@ def test_a_directory_gives_its_reports_newest_first(host, put):
     assert (facts.unread, facts.places) == ([], ())
 
 
+def test_a_directory_of_directories(host, tmp_path):
+    """Reports of several machines, one directory each; links to directories are left out."""
+    for name in ("web1", "web2"):
+        (tmp_path / name).mkdir()
+        shutil.copyfile(REPORT, tmp_path / name / "hs_err_pid1.log")
+    os.symlink("web1", tmp_path / "web3")
+    assert sorted(read.name for read in found(host, tmp_path).read) == [
+        f"{tmp_path}/{name}/hs_err_pid1.log" for name in ("web1", "web2")
+    ]
+
+
 def test_a_directory_without_a_report_is_a_place(host, tmp_path):
     """No report is an answer; core files are named with their size."""
     (tmp_path / "core.77").write_bytes(bytes(5 << 20))

@@ -112,7 +112,7 @@ def _mapped_by_application(case: Case, path: str | None) -> Cause:
     access = {True: "written", False: "read", None: "used"}[writes]
     user = f", {access} by {name_of(case.application)}" if case.application else f", {access} by native code"
     cut = "it was truncated or replaced in place while it was mapped"
-    reason = cut if writes is False else f"{cut}, or its file system was full"
+    reason = f"{cut}, or {'its disk returned a read error' if writes is False else 'its file system was full'}"
     folder = posixpath.dirname(path) if path else None
     evidence = _mapping_evidence(case)
     if path is None:

@@ -21,6 +21,7 @@ from crashreports import (
     vm,
 )
 
+from opskit.analysis.crash.case import task_method
 from opskit.analysis.crash.judge import judge
 from opskit.collect.crash.facts import Core
 from opskit.jvm.logs.crashes.record import Event, Frame, Heap, Thread
@@ -78,7 +79,7 @@ CASES = {
     "below the stack": (overflow(address=STACK_LOW - 0x800, thread=LOW._replace(sp=STACK_LOW - 0x700)), "crash-stack-overflow", "overflowed"),
     # mapped files
     "a truncated file": (bus(), "crash-mapped-file", "a page of /data/index.bin does not exist"),
-    "read of a truncated file": (bus(registers={"ERR": 4, "TRAPNO": 14}), "crash-mapped-file", "read by com.acme.Order.total: it was truncated or replaced in place while it was mapped"),
+    "read of a truncated file": (bus(registers={"ERR": 4, "TRAPNO": 14}), "crash-mapped-file", "read by com.acme.Order.total: it was truncated or replaced in place while it was mapped, or its disk returned a read error"),
     "hsperfdata": (bus(at="/tmp/hsperfdata_app/4242", frames=(vm("PerfMemory::alloc"),)), "crash-mapped-file", "/tmp was full, as a rule"),
     "a mapping that is not named": (bus(at=None), "crash-mapped-file", "a mapped file"),
     "a JAR that was changed": (bus(at=None, frames=(native("libzip.so", "newEntry"), method("java.util.zip.ZipFile.getEntry"), APPLICATION)), "crash-mapped-file", "a JAR or ZIP file"),
@@ -202,12 +203,27 @@ def test_the_method_of_the_compile_task_is_excluded():
     assert any("/srv/replay_pid4242.log" in each for each in verdict.evidence)
 
 
+@pytest.mark.parametrize(
+    ("task", "method"),
+    [
+        (TASK, ("com.acme.Order$Line", "total")),
+        ("C2:279  !   cf.<init>([B)V (2712 bytes)", ("cf", "<init>")),
+        ("opto: 11      java.lang.Thread.setPriority(I)V (53 bytes)", ("java.lang.Thread", "setPriority")),
+        ("C1:    143   71   !   3       java.util.Map$1::get @ 12 (23 bytes)", ("java.util.Map$1", "get")),
+        ("java/lang/String.hashCode()I", ("java.lang.String", "hashCode")),
+        ("C2: (23 bytes)", None),
+        (None, None),
+    ],
+)
+def test_the_method_of_a_compile_task(task, method):
+    """Of JDK 6 to 25, and of OpenJ9."""
+    assert task_method(task) == method
+
+
 def test_options_are_those_of_the_jvm():
     """OpenJ9 has no CompileCommand, and no tiers by that name."""
     jit = Thread("JavaThread", "JIT Compilation Thread-000")
-    made = report(
-        signal(), native("libj9jit29.so", "TR::compile"), thread=jit, compile_task="com/acme/Order.total (hot)"
-    )
+    made = report(signal(), native("libj9jit29.so", "TR::compile"), thread=jit, compile_task="com/acme/Order.total()J")
     verdict = judge(facts(made._replace(dialect="openj9"))).verdicts[0]
     assert (verdict.pattern, verdict.next) == ("crash-compiler", "java -Xint …")
     compiled = report(signal(), method("com.acme.Order.total", "J"))._replace(dialect="openj9")

@@ -28,6 +28,7 @@ _NOT_SECRET_OF_A_KEY = frozenset(
 )
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 _LONGEST_NAME = 256
+_SHORTEST_TOKEN = 14  # xox…-
 _PLAIN_VALUES = frozenset({"", "true", "false", "null", "none"})
 
 _OPTION = re.compile(r"(-{1,2}[^\s=:]+)([=:])(.*)", re.DOTALL)
@@ -39,8 +40,8 @@ _SHORT_WITH_SECRET, _USER = "-p", frozenset({"-u", "--user"})
 _VALUE = r"""("[^"\n]*"?|'[^'\n]*'?|[^\s;&,"'{}\[\]()<>]+)"""
 _NAME = re.compile(rf"(?<![\w.\-])([\w.\-]{{1,{_LONGEST_NAME}}})[\"']?(?:=|%3[dD]|: ?)")
 _NAMED_VALUE = re.compile(_VALUE)
-_URL = re.compile(r"(?<=://)([^\s/?#:@]*):([^\s/?#]+)@")
-_URL_WITH_SLASH = re.compile(r"(?<=://)([^\s/?#:@]{0,128}):([^\s@]{1,512})@")
+_PATH = re.compile(r"[\s/?#@]")
+_IN_URL = re.compile(r"""[^\s"'<>]*""")
 _ORACLE = re.compile(r"(:(?:thin|oci8?):)([^\s/@]{1,128})/([^\s@]{1,256})@")
 _SCHEME = re.compile(r"\b(Bearer|Basic|Digest|Negotiate) +([A-Za-z0-9._~+/=\-]{6,})", re.IGNORECASE)
 _TOKENS = re.compile(
@@ -85,12 +86,20 @@ def redact_value(name: str, value: str) -> str:
 def redact_text(text: str) -> str:
     """Any text, such as a message: credentials in URLs, `name=value` and `name: value` of secrets, known forms of tokens."""
     if ":" in text:
-        text = _URL.sub(rf"\1:{HIDDEN}@", text)
-        text = _URL_WITH_SLASH.sub(rf"\1:{HIDDEN}@", text)
+        first, *pieces = text.split("://")
+        text = "://".join([first, *map(_without_password, pieces)])
         text = _ORACLE.sub(rf"\1\2/{HIDDEN}@", text)
     text = _SCHEME.sub(rf"\1 {HIDDEN}", text)
     text = _TOKENS.sub(HIDDEN, text)
     return _without_named(text)
+
+
+def _without_password(piece: str) -> str:
+    """What follows `://`: the password between a user's name and the last @, which may have a slash or an @ of its own."""
+    user, colon, rest = piece.partition(":")
+    found = _IN_URL.match(rest)
+    at = rest.rfind("@", 0, found.end()) if found and colon else -1
+    return piece if at < 1 or _PATH.search(user) else f"{user}:{HIDDEN}{rest[at:]}"
 
 
 def redact_words(words: Sequence[str]) -> list[str]:
@@ -144,12 +153,15 @@ def _after(before: str, word: str) -> str | None:
         return HIDDEN
     if before in _USER and ":" in word:
         return f"{word.partition(':')[0]}:{HIDDEN}"
-    takes_value = before.startswith("-") and not before.startswith("-X") and "=" not in before and ":" not in before
-    return HIDDEN if takes_value and is_secret(before) and word.lower() not in _PLAIN_VALUES else None
+    if before[:1] != "-" or before[:2] == "-X" or "=" in before or ":" in before or word.lower() in _PLAIN_VALUES:
+        return None
+    return HIDDEN if is_secret(before) else None
 
 
 def _word(word: str) -> str:
     """One word by itself."""
+    if len(word) < _SHORTEST_TOKEN and "=" not in word and ":" not in word:
+        return word
     if _AGENT.match(word):
         path, equals, options = word.partition("=")
         return path + equals + redact_text(options)
@@ -170,8 +182,11 @@ def _line_words(words: Sequence[str]) -> Iterator[str]:
             continue
         if in_secret and not word.startswith("-"):
             continue
+        if not word:
+            yield word
+            continue
         in_secret = False
-        shown = _after(before, word) if word else None
+        shown = _after(before, word)
         value = word
         if shown is None:
             shown = _word(word)
@@ -180,8 +195,7 @@ def _line_words(words: Sequence[str]) -> Iterator[str]:
             in_secret = bool(option) and shown.endswith(HIDDEN) and word.startswith("-D")
         if shown.endswith(HIDDEN) and value[:1] in ("'", '"') and not (len(value) > 1 and value.endswith(value[0])):
             open_quote = value[0]
-        if word:
-            before = word
+        before = word
         yield shown
 
 

@@ -14,7 +14,9 @@ from opskit.commands.shared.options import SHOW, TOP, option
 from opskit.render.views.crash import report as view
 
 if TYPE_CHECKING:
+    from opskit.analysis.crash.result import Result
     from opskit.commands.shared.run import Run
+    from opskit.render.report import Report
 
 _VERBOSE = "Show the stack, command line, environment and last events; of several reports each; the places."
 
@@ -27,8 +29,13 @@ def crash(run: Run, names: tuple[str, ...], verbose: bool, no_redact: bool) -> i
     """Show why a JVM crashed: from its hs_err file or javacore, or from those that are found on this machine."""
     facts = collect(run.host, Request(names))
     shown = view.Shown(run.top, verbose, run.host.now().timestamp(), bool(names))
-    return run.show(
-        lambda: judge(facts, redact=not no_redact),
-        lambda result: view.report(run.about(), result, shown),
-        fit_height=run.top is None,
-    )
+
+    def made(result: Result) -> Report:
+        report = view.report(run.about(), result, shown)
+        if run.format != "json":
+            return report
+        from opskit.render.views.crash.document import complete
+
+        return complete(report, result)
+
+    return run.show(lambda: judge(facts, redact=not no_redact), made, fit_height=run.top is None)

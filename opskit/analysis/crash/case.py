@@ -25,7 +25,7 @@ _GC = re.compile(
 _GC_KINDS = ("GCTaskThread", "ConcurrentGCThread", "GangWorker", "ConcurrentMarkSweepThread")
 _GC_OPERATIONS = ("G1", "CMS", "ParallelGC", "ParallelCollect", "ParallelFull", "Gen", "Shenandoah", "ZMark", "ZRelocate", "XMark", "XRelocate",
                   "ZOperation", "CGC_Operation", "SerialCollect", "SerialGC", "HeapDumper")  # fmt: skip
-_METHOD = re.compile(r"([\w$./]{1,400}?)(?:::|\.)([\w$<>]{1,200}) \(")
+_METHOD = re.compile(r"([\w$./]{1,400}?)(?:::|\.)([\w$<>-]{1,200}) (?:@ \d{1,9} )?\(")  # @: of a loop (OSR)
 
 
 class Cause(NamedTuple):
@@ -71,6 +71,11 @@ class Case(NamedTuple):
             return True
         operation = (self.report.vm_operation or "").removeprefix("VM_")
         return thread.kind == "VMThread" and operation.startswith(_GC_OPERATIONS)
+
+    @property
+    def is_openj9(self) -> bool:
+        """Whether the JVM was OpenJ9, which has other options."""
+        return self.report.dialect == "openj9"
 
     @property
     def called_by(self) -> str:
@@ -134,8 +139,10 @@ def task_method(task: str | None) -> tuple[str, str] | None:
     return (found[1].replace("/", "."), found[2]) if found else None
 
 
-def exclude(method: tuple[str, str]) -> str:
+def exclude(case: Case, method: tuple[str, str]) -> str:
     """The option that keeps a method from being compiled."""
+    if case.is_openj9:
+        return f"-Xjit:exclude={{{method[0].replace('.', '/')}.{method[1]}*}}"
     return f"-XX:CompileCommand=exclude,{method[0].replace('.', '/')}.{method[1]}"
 
 

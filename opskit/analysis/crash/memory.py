@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from opskit.analysis.crash.case import Case
 
 _PID = shell.Syntax("PID")
-_FEWEST_MAPS = 40  # a JVM that does nothing has more than a hundred
+FEWEST_MAPS = 40  # a JVM that does nothing has more than a hundred
 _NEARLY, _FULL, _LITTLE = 0.95, 0.98, 0.03
 _DEFAULT_MAPS = 65_530
 _THREADS = re.compile(
@@ -102,7 +102,7 @@ def _allowed_maps(case: Case) -> int | None:
 def _maps_share(case: Case) -> float | None:
     """Of vm.max_map_count; None where it is unknown. A list that is too short for any JVM was cut from the report."""
     maps, allowed = case.report.machine.maps, _allowed_maps(case)
-    return maps / allowed if maps is not None and allowed and maps >= _FEWEST_MAPS else None
+    return maps / allowed if maps is not None and allowed and maps >= FEWEST_MAPS else None
 
 
 def _map_count(case: Case) -> Cause | None:
@@ -141,11 +141,11 @@ def _address_space(case: Case) -> Cause | None:
         limit = limit_bytes(case, name)
         if limit is None:
             continue
-        heap = case.report.heap.max_bytes
+        heap, called = case.report.heap.max_bytes, shell.command("ulimit", option)
         reserved = f"-Xmx reserves {short_size(heap)} of it" if heap and heap > limit / 4 else None
         return _cause(
-            case, "crash-address-space", f"the limit ulimit {option}",
-            f"{_refused_words(case)}: ulimit {option} was {short_size(limit)}, and a JVM reserves much more than it uses", reserved,
+            case, "crash-address-space", f"the limit {called}",
+            f"{_refused_words(case)}: {called} was {short_size(limit)}, and a JVM reserves much more than it uses", reserved,
             fix=shell.command("ulimit", option, "unlimited"), next_=shell.command("opskit", "limits"),
         )  # fmt: skip
     return None

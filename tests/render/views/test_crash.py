@@ -19,6 +19,7 @@ from opskit.jvm.logs.crashes.report import parse
 from opskit.render.formats import json as as_json
 from opskit.render.formats import markdown, table, text
 from opskit.render.report import About
+from opskit.render.views.crash.document import complete
 from opskit.render.views.crash.report import Shown
 from opskit.render.views.crash.report import report as view
 
@@ -45,7 +46,8 @@ def of_file(name):
 
 
 def made(given, **shown):
-    return view(ABOUT, judge(given), Shown(now_s=NOW_S, **shown))
+    result = judge(given)
+    return complete(view(ABOUT, result, Shown(now_s=NOW_S, **shown)), result)
 
 
 def written(given, format_, **shown):
@@ -226,5 +228,6 @@ def test_no_secret_is_shown(format_):
     out = written(with_secrets(), format_, verbose=True)
     assert not [secret for secret in SECRETS if secret in out]
     assert "com.acme.Main" in out
-    bare = WRITERS[format_].render(view(ABOUT, judge(with_secrets(), redact=False), Shown(verbose=True)))
+    result = judge(with_secrets(), redact=False)
+    bare = WRITERS[format_].render(complete(view(ABOUT, result, Shown(verbose=True)), result))
     assert all(secret in bare for secret in SECRETS if not secret.endswith("event"))

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 KINDS = frozenset("CVJjAv")
 _COMPILERS = frozenset({"c1", "c2", "jvmci"})
 _SOURCE = re.compile(r"\(([^()\s:]+:[0-9]{1,9})\)")
-_MOST_FRAMES = 4096
+_MOST_FRAMES, _LONGEST = 4096, 8000
 
 
 def frames(lines: Iterable[str]) -> list[Frame]:
@@ -39,7 +39,7 @@ def frames(lines: Iterable[str]) -> list[Frame]:
 
 def parse_frame(line: str) -> Frame | None:
     """One frame; None for a line that is none."""
-    kind, text = line[:1], line[1:].strip()
+    kind, text = line[:1], line[1:_LONGEST].strip()
     if kind not in KINDS or not line[1:2].isspace() or not text:
         return None
     if kind in "CV":

@@ -31,7 +31,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 NO_MEMORY = "There is insufficient memory for the Java"
-_SIGNAL = re.compile(r"([A-Z][A-Za-z0-9_+]{1,63}) \((0x[0-9a-fA-F]{1,16})\) at pc=(0x[0-9a-fA-F]{1,16})")
+_SIGNAL = re.compile(
+    r"([A-Z][A-Za-z0-9_+]{1,63}) \((0x[0-9a-fA-F]{1,16})\) at pc=(0x[0-9a-fA-F]{1,16})(?: \((sent by [a-z ]{1,40} handler)\))?"
+)
 _ERROR = re.compile(r"(Internal Error|Out of Memory Error)(?: at | \()([^),]{1,500})")
 _IDS = re.compile(r", pid=([0-9]{1,20})(?:, tid=(0x[0-9a-fA-F]{1,16}|[0-9]{1,20}))?")
 _REFUSED = re.compile(r"(?:failed to [a-z]{1,16}|requested) ([0-9]{1,20}) bytes")
@@ -67,6 +69,8 @@ class Header(NamedTuple):
 
 def parse_header(lines: Sequence[str]) -> Header | None:
     """The header that begins in the first line; None if it names no event."""
+    if not lines:
+        return None
     numbers = _numbers(lines)
     texts = [lines[number][1:].rstrip() for number in numbers]
     event, pid, tid = _event([text.strip() for text in texts])
@@ -137,7 +141,9 @@ def _event(texts: Sequence[str]) -> tuple[Event | None, int | None, int | None]:
     if number in _NO_SIGNALS:
         signal, error = None, error or _ERROR.match("Internal Error (?)")
     if signal is not None:
-        event = Event("signal", signal[1], number, pc=hexadecimal(signal[3]), message=tuple(message))
+        # -XX:+AbortVMOnSafepointTimeout: "sent by safepoint timeout handler"
+        said = (*([signal[4]] if signal[4] else []), *message)
+        event = Event("signal", signal[1], number, pc=hexadecimal(signal[3]), message=said)
     elif texts[0].startswith(NO_MEMORY) or (error is not None and error[1] == "Out of Memory Error"):
         name = "Out of Memory Error"
         event = Event("memory", name, message=tuple(message), source=_source(error), bytes_refused=_refused(message))
@@ -160,7 +166,7 @@ def _internal(name: str, source: str | None, message: Sequence[str]) -> Event:
 
 def _source(error: re.Match[str] | None) -> str | None:
     source = "" if error is None else error[2].strip().replace("\\", "/").rpartition("/")[2]
-    return source if source not in ("", "?") else None
+    return source if source not in ("", "?") and not source.startswith("0x") else None
 
 
 def _refused(message: Sequence[str]) -> int | None:

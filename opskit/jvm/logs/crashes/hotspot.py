@@ -46,6 +46,7 @@ _EVENTS = re.compile(
 _ANY_EVENTS = re.compile(r"[A-Za-z][A-Za-z ]{2,48} \([0-9]{1,9} events\)")
 _MOST_EVENTS, _MOST_REGISTERS, _MOST_VARIABLES = 40, 256, 1000
 _MOST_INSTRUCTION_LINES = 64
+_LONGEST = 2000  # characters of a name or a sentence; what is longer is no real one
 _SAYS_NOTHING = ("is an unknown value", "points into unknown readable memory", "is at entry_point+")
 _LIBJVM = re.compile(
     r"(?:/jre)?/(?:lib|bin)(?:/[a-z0-9_]{1,16})?/(?:server|client|minimal)/(?:libjvm\.(?:so|dylib)|jvm\.dll)$"
@@ -137,7 +138,7 @@ def _thread(found: Sections) -> Thread | None:
         return _bounded(Thread("native"), "", found)
     rest = line[kind.end() :]
     quote, end = rest.find('"'), rest.rfind('"')
-    name = rest[quote + 1 : end] if 0 <= quote < end else None
+    name = rest[quote + 1 : end][:_LONGEST] if 0 <= quote < end else None
     about = rest[end + 1 :]
     state, tid = _STATE.search(about), _ID.search(about)
     what = kind[1]
@@ -173,11 +174,11 @@ def _native(found: Sections, title: str) -> list[Frame]:
 
 def _compile_task(found: Sections) -> str | None:
     below = found.below("Current CompileTask")
-    return below[0].strip() if below else None
+    return below[0].strip()[:_LONGEST] if below else None
 
 
 def _operation(line: str | None) -> str | None:
-    return None if line is None else line.partition("): ")[2].strip() or None
+    return None if line is None else line.partition("): ")[2].strip()[:_LONGEST] or None
 
 
 def _instructions(found: Sections) -> str | None:

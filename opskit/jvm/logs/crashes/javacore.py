@@ -44,6 +44,8 @@ _RANGE = re.compile(r"from: ?(0x[0-9A-Fa-f]{1,16}), ?to: ?(0x[0-9A-Fa-f]{1,16})"
 _NATIVE = re.compile(r"(?:(\S.*?) ?)?\((0x[0-9A-Fa-f]{1,16}) \[([^\]]*)\]\)?")
 _JAVA = re.compile(r"at ([^\s(]{1,1000})(\(.*)?")
 _BYTES = re.compile(r"([0-9]{1,20})(?: bytes)?(?: .*)?")
+_PROGRAM_COUNTERS = ("RIP", "PC", "EIP", "IP", "PSWA")
+_HANDLER = ("libj9prt", "libj9dmp", "j9prt", "j9dmp")
 _MOST_FRAMES, _MOST_LISTED = 4096, 10_000
 _LAST = "END OF DUMP"
 
@@ -106,6 +108,7 @@ def parse_javacore(lines: Sequence[str]) -> CrashReport | None:
     pid = re.match(r"[0-9]{1,20}", found.after("1CIPROCESSID", "Process ID:") or "")
     native, java = _stacks(found)
     at = " ".join(filter(None, (found.after("1TIDATETIME", "Date:"), found.after("1TITIMEZONE", "Timezone:"))))
+    blamed = _blamed(found, native, module, registers)
     return CrashReport(
         "openj9",
         _event(found, event[1], registers),
@@ -113,9 +116,9 @@ def parse_javacore(lines: Sequence[str]) -> CrashReport | None:
         runtime,
         found.first("1CIJ9VMTAG") or found.first("1CIVMVERSION"),
         integer(major[1]) if major else None,
-        _blamed(found, native, module, registers),
+        blamed,
         thread=_thread(found),
-        native_frames=native,
+        native_frames=_from(native, registers, blamed),
         java_frames=java,
         compile_task=found.after("1XHEXCPMODULE", "Method_being_compiled:") or found.first("1XHMETHODBEINGCOMPILED"),
         registers=registers,
@@ -147,7 +150,7 @@ def _event(found: _Found, name: str, registers: dict[str, int]) -> Event:
         number if number is not None else 6 if name == "abort" else None,
         code_name(signal or "", code),
         _hex(address),
-        next((registers[each] for each in ("RIP", "PC", "EIP", "IP", "PSWA") if each in registers), None),
+        next((registers[each] for each in _PROGRAM_COUNTERS if each in registers), None),
         message=(said,),
     )
 
@@ -193,10 +196,22 @@ def _stacks(found: _Found) -> tuple[tuple[Frame, ...], tuple[Frame, ...]]:
     return tuple(native), tuple(java)
 
 
+def _from(frames: tuple[Frame, ...], registers: dict[str, int], blamed: Frame | None) -> tuple[Frame, ...]:
+    """The frames from where the signal came on. Those before it are of the handler that writes the file; often no other is there."""
+    pc = next((registers[each] for each in _PROGRAM_COUNTERS if each in registers), None)
+    marks = () if pc is None else (f"({pc:#x} [", f"(0x{pc:016x} [")
+    for number, frame in enumerate(frames):
+        if any(mark in frame.text.lower() for mark in marks):
+            return frames[number:]
+    if blamed is not None and frames and (frames[0].library or "").startswith(_HANDLER):
+        return (blamed,)
+    return frames
+
+
 def _native_frame(text: str) -> Frame | None:
     found = _NATIVE.fullmatch(text.strip())
     if found is None:
-        return None
+        return Frame("C", text.strip()) if hexadecimal(text.strip()) is not None else None
     name, plus, into = (found[1] or "").rpartition("+0x")
     library, _, offset = found[3].rpartition("+")
     at = hexadecimal(offset)
@@ -214,7 +229,7 @@ def _blamed(found: _Found, native: Sequence[Frame], module: str | None, register
     """The frame where the signal came: of the module that the file names, with the function if the stack has it."""
     base = _hex(found.after("1XHEXCPMODULE", "Module_base_address:"))
     symbol = found.after("1XHEXCPMODULE", "Symbol:")
-    pc = next((registers[each] for each in ("RIP", "PC", "EIP") if each in registers), None)
+    pc = next((registers[each] for each in _PROGRAM_COUNTERS if each in registers), None)
     if module is None:
         method = found.after("1XHEXCPMODULE", "Compiled_method:") or found.after("1XHEXCPMODULE", "Compiled_method=")
         return (

@@ -8,7 +8,6 @@ Nov 23 15:04:05 host java[812]: # A fatal error …                             
 
 from __future__ import annotations
 
-import json
 import re
 from typing import TYPE_CHECKING
 
@@ -68,6 +67,8 @@ def _without(lines: list[str], match: Callable[[str], re.Match[str] | None]) -> 
 
 
 def _of_json(lines: list[str], key: str) -> list[str]:
+    import json
+
     mark = f'"{key}"'
     found: list[str] = []
     for line in lines:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from opskit.analysis.crash.result import Group, Result, Verdict
     from opskit.collect.crash.facts import Core, Place, Unread
     from opskit.jvm.logs.crashes.record import CrashReport, Event, Frame, Heap, Machine, Thread
+    from opskit.render.report import Report
 
 _DATE = Kind({"type": "string", "format": "date-time"})
 _LAST_MOMENT_S = 253_402_300_800
@@ -169,3 +170,8 @@ DOCUMENT: Sequence[Field[Result]] = (
     _of_facts("core_pattern", TEXT, "kernel.core_pattern of this machine"),
     _of_facts("has_coredumpctl", FLAG),
 )
+
+
+def complete(report: Report, result: Result) -> Report:
+    """The report with its JSON object."""
+    return report._replace(document=(DOCUMENT, result))

@@ -86,8 +86,6 @@ def _crash_fields(shown: Shown) -> Sequence[Field[Verdict]]:
 
 def report(about: About, result: Result, shown: Shown) -> Report:
     """The verdict and its blocks."""
-    from opskit.render.views.crash.document import DOCUMENT
-
     verdicts = result.verdicts
     if not verdicts:
         verdict, blocks = [_nothing(result, shown)], _place_blocks(result, shown)
@@ -101,7 +99,6 @@ def report(about: About, result: Result, shown: Shown) -> Report:
         verdict=verdict,
         findings=result.findings,
         footer=list(_notes(result, shown)),
-        document=(DOCUMENT, result),
         exit_code=None if verdicts or result.facts.places else 2,
     )
 
@@ -224,7 +221,7 @@ def _notes(result: Result, shown: Shown) -> Iterator[str]:
         yield f"{plural(len(unread), 'place')} could not be read: {unread[0].path}: {unread[0].why_not}"
     for verdict in result.verdicts[:1]:
         yield from _of_report(verdict, result)
-    if facts.places and not result.verdicts and not shown.named:
+    if facts.places and not result.verdicts:
         listing = f"`{shell.command('coredumpctl', 'list', 'java')}`, " if facts.has_coredumpctl else ""
         yield f"{_STATUS}: {listing}`{shell.command('opskit', 'oom')}`"
 

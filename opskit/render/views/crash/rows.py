@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from opskit.analysis.crash.case import name_of
+from opskit.analysis.crash.memory import FEWEST_MAPS
 from opskit.analysis.crash.native import application_libraries_of
 from opskit.analysis.crash.stacks import frames_of, innermost, java_frames_of
 from opskit.quantities import duration, listed, plural, short_size
@@ -99,7 +100,7 @@ def _machine(machine: Machine) -> str | None:
         None if machine.cpus is None else plural(machine.cpus, "CPU"),
         None if machine.memory_bytes is None else f"memory {short_size(machine.memory_bytes)}",
         None if machine.free_bytes is None else f"{short_size(machine.free_bytes)} free",
-        None if machine.swap_free_bytes is None else f"swap free {short_size(machine.swap_free_bytes)}",
+        None if machine.swap_free_bytes is None else f"{short_size(machine.swap_free_bytes)} of swap free",
         machine.load and f"load {machine.load}",
     ]
     return ", ".join(part for part in parts if part) or None
@@ -122,18 +123,16 @@ def _limits(machine: Machine) -> str | None:
     soft = ((name, machine.limits[name].partition("/")[0].strip()) for name in _LIMITS if name in machine.limits)
     known = [f"{name} {limit}" for name, limit in soft if limit not in ("infinity", "unlimited")]
     if machine.max_map_count is not None:
-        known.append(
-            f"max_map_count {machine.max_map_count}"
-            + (f" ({machine.maps} mappings)" if machine.maps is not None else "")
-        )
+        maps = machine.maps if machine.maps is not None and machine.maps >= FEWEST_MAPS else None
+        known.append(f"max_map_count {machine.max_map_count}" + ("" if maps is None else f" ({maps} mappings)"))
     return ", ".join(known) or None
 
 
 def _core(verdict: Verdict) -> str | None:
     core = verdict.read.core
     if core is not None and core.path:
-        said = f"; {core.said}" if core.said else ""
-        return core.path + (f" ({short_size(core.size_bytes)})" if core.size_bytes is not None else "") + said
+        more = f"; {core.said}" if core.said else ""
+        return core.path + (f" ({short_size(core.size_bytes)})" if core.size_bytes is not None else "") + more
     said = (core.said if core else None) or verdict.read.report.core
     return "none: core files were disabled" if said and "disabled" in said else said
 

@@ -57,6 +57,13 @@ def test_a_signal_that_was_sent_names_its_sender(sender):
     assert (event.code, event.address, event.sender_pid, event.sender_uid) == ("SI_USER", None, 31, 1000)
 
 
+def test_the_signal_of_the_safepoint_timeout_says_so():
+    """-XX:+AbortVMOnSafepointTimeout kills the thread that does not stop."""
+    header = f"{FATAL}#  SIGILL (0x4) at pc=0x00007f01 (sent by safepoint timeout handler), pid=42, tid=43\n"
+    event = event_of(header)
+    assert (event.name, event.pc, event.message) == ("SIGILL", 0x7F01, ("sent by safepoint timeout handler",))
+
+
 @pytest.mark.parametrize(
     ("place", "message", "source"),
     [

@@ -61,6 +61,7 @@ NULL           ===============================
 3XMTHREADINFO3           Native callstack:
 4XENATIVESTACK                (0x0000FFFF98A10000 [libj9prt29.so+0x241d4])
 4XENATIVESTACK               parse_header+0x1c (0x0000FFFF98A7FB6C [libacme-codec.so+0xfb6c])
+4XENATIVESTACK               0x0000FFFF9848982C
 1XMTHDINFO     Thread Details
 3XMTHREADINFO      "other" J9VMThread:0x0000000000021B00, state:CW, prio=5
 4XESTACKTRACE                at java/lang/Object.wait(Native Method)
@@ -86,7 +87,16 @@ def test_a_javacore_of_a_crash():
     assert [(each.kind, each.name) for each in report.java_frames] == [
         ("j", "com.acme.shop.Codec.parse"), ("J", "com.acme.shop.Order.read"),
     ]  # fmt: skip
-    assert len(report.native_frames) == 2
+    assert [each.library for each in report.native_frames] == ["libacme-codec.so", None]  # without the signal handler's
+
+
+def test_the_frames_of_the_signal_handler_are_no_cause():
+    """Where the stack does not reach the crash, only the frame that the file names is left."""
+    report = parse(
+        JAVACORE.replace("(0x0000FFFF98A7FB6C [libacme-codec.so+0xfb6c])", "(0x01 [libj9prt29.so+0x1])"), "javacore.txt"
+    )
+    assert report.native_frames == (report.frame,)
+    assert (report.frame.library, report.frame.offset) == ("libacme-codec.so", 0xFB6C)
 
 
 def test_a_javacore_has_the_machine_and_its_limits():

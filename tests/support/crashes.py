@@ -74,6 +74,7 @@ CASES = {
     "java-heap": Truth("java-heap", "OutOfMemory encountered: Java heap space", None, None, _WORKER, f"{_SHOP}.fillHeap", "crash-java-heap"),
     "kill-segv": Truth("signal", "SIGSEGV", "SI_USER", "libc.so.6", None, None, "crash-signal-sent"),
     "compiler-kill-segv": Truth("signal", "SIGSEGV", "SI_TKILL", "libjvm.so", "C2 CompilerThread0", None, "crash-signal-sent"),
+    "c2-crash": Truth("signal", "SIGSEGV", "SEGV_MAPERR", "0x", "C2 CompilerThread0", None, "crash-compiler"),
     "mappings": Truth("memory", "Out of Memory Error", None, None, "filler-", None, "crash-map-count"),
     "c2-out-of-memory": Truth("memory", "Out of Memory Error", None, None, "C2 CompilerThread0", None, "crash-address-space"),
 }  # fmt: skip

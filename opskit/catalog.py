@@ -88,7 +88,7 @@ _EXPLAIN_NONE = {
         "oom-killed-by-daemon", "oom-no-victim", "jvm-native-memory-refused", "java-heap-exhausted", "exit-137",
         "crash-stack-overflow", "crash-mapped-file", "crash-large-pages", "crash-hardware", "crash-use-after-unmap", "crash-illegal-instruction",
         "crash-native-library", "crash-agent", "crash-foreign-function", "crash-jdk-library", "crash-library-missing", "crash-wrong-libc",
-        "crash-native-heap", "crash-abort", "crash-signal-sent", "crash-unsafe-access", "crash-compiled-code", "crash-compiler", "crash-gc",
+        "crash-native-heap", "crash-abort", "crash-signal-sent", "crash-timeout", "crash-unsafe-access", "crash-compiled-code", "crash-compiler", "crash-gc",
         "crash-jvm-internal", "crash-unexplained",
     ),
     "soon": (

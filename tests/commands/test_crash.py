@@ -186,6 +186,8 @@ def test_next_commands_of_signals(tmp_path):
     foo = native("libfoo.so", "parse")
     sent = Event("signal", "SIGSEGV", 11, "SI_USER", sender_pid=os.getpid(), sender_uid=0)
     assert try_next(findings(foo, event=sent), "crash-signal-sent", cwd=tmp_path).endswith(str(os.getpid()))
+    late = findings(vm("x"), event=Event("internal", "Internal Error", message=("SafepointTimeout",)))
+    try_next(late, "crash-timeout", cwd=tmp_path)
     low = Thread("JavaThread", "main", None, 4243, 0x7F0000000000, 0x7F0000100000, 0x7F0000003100)
     try_next(findings(foo, event=signal(address=0x7F0000003000), thread=low), "crash-stack-overflow", cwd=tmp_path)
     mapped = findings(foo, event=signal("SIGBUS", "BUS_ADRERR"), memory_at_address=f"0x7f: {tmp_path}/index.bin")

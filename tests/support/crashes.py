@@ -26,9 +26,7 @@ and with the library as the next word:
 
 from __future__ import annotations
 
-import contextlib
 import os
-import signal
 import subprocess
 from pathlib import Path
 from typing import NamedTuple
@@ -76,6 +74,7 @@ CASES = {
     "java-heap": Truth("java-heap", "OutOfMemory encountered: Java heap space", None, None, _WORKER, f"{_SHOP}.fillHeap", "crash-java-heap"),
     "kill-segv": Truth("signal", "SIGSEGV", "SI_USER", "libc.so.6", None, None, "crash-signal-sent"),
     "compiler-kill-segv": Truth("signal", "SIGSEGV", "SI_TKILL", "libjvm.so", "C2 CompilerThread0", None, "crash-signal-sent"),
+    "c2-crash": Truth("signal", "SIGSEGV", "SEGV_MAPERR", "0x", "C2 CompilerThread0", None, "crash-compiler"),
     "mappings": Truth("memory", "Out of Memory Error", None, None, "filler-", None, "crash-map-count"),
     "c2-out-of-memory": Truth("memory", "Out of Memory Error", None, None, "C2 CompilerThread0", None, "crash-address-space"),
 }  # fmt: skip
@@ -156,43 +155,3 @@ def _ended(status: int, output: str, cwd: Path) -> Crash:
     assert len(reports) < 2, reports
     assert not list(cwd.glob("core*")), "a core file was written"
     return Crash(status if status >= 0 else 128 - status, output, reports[0] if reports else None)
-
-
-def core_file(path: Path, pid: int) -> None:
-    """Write the core file of a small process: its notes alone are like those of a JVM, its PID is replaced."""
-    import struct
-
-    head = bytearray(64)
-    head[:8] = b"\x7fELF\x02\x01\x01\0"
-    struct.pack_into("<HH", head, 16, 4, 62)  # ET_CORE, EM_X86_64
-    struct.pack_into("<Q", head, 32, 64)
-    struct.pack_into("<HH", head, 54, 56, 1)
-    notes = _note(1, bytes(336)) + _note(3, bytes(24) + struct.pack("<i", pid) + bytes(108))
-    program = struct.pack("<IIQQQQQQ", 4, 0, 64 + 56, 0, 0, len(notes), 0, 4)
-    path.write_bytes(bytes(head) + program + notes)
-
-
-def _note(kind: int, content: bytes) -> bytes:
-    import struct
-
-    return struct.pack("<III", 5, len(content), kind) + b"CORE\0\0\0\0" + content
-
-
-@contextlib.contextmanager
-def limited_core(cwd: Path, number: int = signal.SIGSEGV):
-    """A core file that the kernel has written of a process that was killed here: (its PID, the file). Or skip."""
-    import pytest
-
-    pattern = Path("/proc/sys/kernel/core_pattern").read_text().strip()
-    if pattern.startswith(("|", "/")):
-        pytest.skip(f"core files go to {pattern}")
-    shell = ["prlimit", "--core=unlimited", "--", "sh", "-c", "exec sleep 60"]
-    process = subprocess.Popen(shell, cwd=cwd)
-    while "sleep" not in Path(f"/proc/{process.pid}/comm").read_text():
-        assert process.poll() is None
-    process.send_signal(number)
-    process.wait()
-    files = list(cwd.glob("core*"))
-    if not files:
-        pytest.skip("no core file was written")
-    yield process.pid, files[0]

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 import clockfuzz
 import irqfuzz
+from corefiles import core_bytes
 from diagmessages import message, tcp_info
 from kernellogs import FORMS, KERNELS, cgroup_report, host_report
 
@@ -33,6 +34,7 @@ from opskit.analysis.safepoints.stops import stops_of
 from opskit.analysis.safepoints.sums import Sums
 from opskit.collect import oom
 from opskit.collect.asprof import read_stacks
+from opskit.collect.crash.cores import by_pattern, said_paths
 from opskit.collect.io import looks as iolooks
 from opskit.collect.jmap_diff import Facts, Sample
 from opskit.collect.jpmp import collect as dump_files
@@ -73,6 +75,7 @@ from opskit.proc.cgroup import tree as cgroup
 from opskit.proc.config import pam_limits as pamlimits
 from opskit.proc.config import systemd_units as units
 from opskit.proc.config.setting import sysctl_settings
+from opskit.proc.elf.core_notes import HEAD_BYTES, notes_at, pid_in
 from opskit.proc.elf.demangle import demangle
 from opskit.proc.fifo_opens import parse_open
 from opskit.proc.files import boot_time as boot
@@ -1177,6 +1180,28 @@ def crash_reports() -> Iterator[bytes]:
     """Real reports with little of each section."""
     for path in sorted((FIXTURES / "crashes").glob("*-unsafe.log")):
         yield b"\n\n".join(section[:400] for section in path.read_bytes().split(b"\n\n"))
+
+
+@target("core file", core_bytes(4242), words=[b"\x7fELF\x02\x01", b"CORE\0\0\0\0"])
+def _core_file(data: bytes) -> object:
+    at = notes_at(data[:HEAD_BYTES])
+    return None if at is None else pid_in(data[at : at + HEAD_BYTES])
+
+
+text_target(
+    "core line",
+    said_paths,
+    b'Core dump will be written. Default location: Core dumps may be processed with "/x %P" (or dumping to /srv/core.42)',
+    b"Core dump written. Default location: /srv/shop/core or core.42 (max size 1 k)",
+    words=[b"Default location: ", b"(or dumping to ", b" or ", b" (max size "],
+)
+text_target(
+    "kernel.core_pattern",
+    lambda line: list(by_pattern(line, 42)),
+    b"/cores/%e-%p-%t.core",
+    b"|/usr/lib/systemd/systemd-coredump %P %u",
+    words=[b"%p", b"%%", b"%"],
+)
 
 
 @target(

@@ -21,6 +21,7 @@ _NEAR_SP = 128 << 10  # a frame with a large buffer touches its far end first
 _UD2, _BRK = b"\x0f\x0b", (b"\x20\x00\x20\xd4", b"\x00\x00\x20\xd4")
 _PATH = re.compile(r"(/[^\0\n]{1,1000}?)(?=$|[,;)\]'\"]| at 0x| \(|\s+\[)")
 _BUFFERS = ("java.nio.", "jdk.internal.misc.ScopedMemoryAccess", "jdk.internal.foreign.", "sun.nio.ch.")
+_IN_MEMORY = ("/memfd:", "/SYSV", "/anon_hugepage", "/dev/zero", "/dev/hugepages")
 _ZIP = ("libzip.so", "libjimage.so")
 
 
@@ -94,10 +95,12 @@ def mapped_file(case: Case) -> Cause | None:
             "crash-mapped-file", f"the file system of {where}", f"{where} was full, as a rule: the JVM writes its counters into {path}, and got no page for it",
             _mapping_evidence(case), started_with("-XX:+PerfDisableSharedMem"), shell.command("df", "-h", where), alike=f"mapped {where}",
         )  # fmt: skip
-    if path is None and _is_large_pages(case):
+    in_memory = path if path is not None and path.startswith(_IN_MEMORY) else None
+    if in_memory or (path is None and _is_large_pages(case)):
         return Cause(
-            "crash-large-pages", "the pool of huge pages", "the kernel had no huge page left for memory that the JVM uses (-XX:+UseLargePages)",
-            [f"SIGBUS {event.code}"], next=shell.command("grep", "-i", "huge", "/proc/meminfo"),
+            "crash-large-pages", "the pool of huge pages" if _is_large_pages(case) else "shared memory",
+            "the kernel had no page left for memory that the JVM uses: the pool of huge pages is empty, or shared memory is at its limit",
+            [f"SIGBUS {event.code} in {in_memory}" if in_memory else f"SIGBUS {event.code}; -XX:+UseLargePages"], next=shell.command("grep", "-i", "huge", "/proc/meminfo"),
         )  # fmt: skip
     return _mapped_by_application(case, path)
 
@@ -109,7 +112,7 @@ def _mapped_by_application(case: Case, path: str | None) -> Cause:
     access = {True: "written", False: "read", None: "used"}[writes]
     user = f", {access} by {name_of(case.application)}" if case.application else f", {access} by native code"
     cut = "it was truncated or replaced in place while it was mapped"
-    reason = cut if writes is False else f"{cut}, or its file system was full"
+    reason = f"{cut}, or {'its disk returned a read error' if writes is False else 'its file system was full'}"
     folder = posixpath.dirname(path) if path else None
     evidence = _mapping_evidence(case)
     if path is None:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 _PATTERNS: Sequence[Callable[[Case], Cause | None]] = (
     memory.java_heap,
     memory.refused,
+    sent.timed_out,
     sent.sent,
     sent.aborted,
     addresses.stack_overflow,

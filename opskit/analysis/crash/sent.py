@@ -12,10 +12,39 @@ from opskit.analysis.crash.stacks import file_of, frames_of, is_malloc, is_runti
 if TYPE_CHECKING:
     from opskit.analysis.crash.case import Case
 
+_TIMEOUTS = (
+    "Safepoint sync time longer than",
+    "VM operation took too long",
+    "VM Operation took longer",
+    "took longer than VMOperationTimeout",
+    "SafepointTimeout",
+)
 _DAMAGED = (
     "double free", "corrupted size", "invalid pointer", "malloc()", "free()", "corrupted double-linked list", "invalid next size", "realloc()",
     "munmap_chunk()", "stack smashing", "buffer overflow detected",
 )  # fmt: skip
+
+
+def timed_out(case: Case) -> Cause | None:
+    """A timeout of the JVM's options: the JVM ends itself, or sends SIGILL to the thread that is late to a safepoint."""
+    event, thread = case.report.event, case.report.thread
+    said = next(
+        (line.strip() for line in (event.name, *event.message) if any(word in line for word in _TIMEOUTS)), None
+    )
+    words = f"{case.report.jvm_arguments or ''} {case.report.command_line or ''}"
+    shot = event.name == "SIGILL" and is_sent(event) and event.sender_pid in (None, case.report.pid)
+    if said is None and not (shot and "+AbortVMOnSafepointTimeout" in words):
+        return None
+    who = (
+        f"thread {thread.name}"
+        if thread is not None and thread.name and shot
+        else "a timeout that the JVM's options set"
+    )
+    what = f"{who} did not reach a safepoint in time" if shot else said
+    return Cause(
+        "crash-timeout", who, f"the JVM ended itself at a timeout: {what}{case.called_by}",
+        ["-XX:+AbortVMOnSafepointTimeout or -XX:+AbortVMOnVMOperationTimeout is set"], next=case.again,
+    )  # fmt: skip
 
 
 def sent(case: Case) -> Cause | None:

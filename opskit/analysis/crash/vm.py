@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from opskit.jvm.logs.crashes.record import Frame
 
 _NO_TIER_2 = "-XX:TieredStopAtLevel=1"
+_CHECKS_OF_HEAP = {
+    False: ("-XX:+UnlockDiagnosticVMOptions", "-XX:+VerifyBeforeGC", "-Xcheck:jni"),
+    True: ("-Xcheck:gc", "-Xcheck:jni"),
+}
 # Libraries of Java that read and write memory by Unsafe, often with the access compiled into them.
 _BY_UNSAFE = (
     "io.netty.util.internal.PlatformDependent", "org.agrona.", "net.openhft.", "com.esotericsoftware.kryo.unsafe", "org.lwjgl.", "org.apache.spark.unsafe.",
@@ -66,10 +70,17 @@ def compiler(case: Case) -> Cause | None:
     return Cause(
         "crash-compiler", f"the {name} compiler{what}",
         f"the {name} compiler of the JVM crashed{what}: a bug of this JDK; exclude the method, and install the newest update",
-        evidence, started_with(exclude(method)) if method else started_with(_NO_TIER_2),
-        started_with(_NO_TIER_2) if name != "C1" else started_with("-XX:-TieredCompilation"),
+        evidence, started_with(exclude(case, method)) if method else None,
+        started_with(_without_compiler(case, name)),
         alike=f"compiler {name} {'.'.join(method) if method else _site(case)}",
     )  # fmt: skip
+
+
+def _without_compiler(case: Case, name: str) -> str:
+    """The option that proves whether this compiler is to blame."""
+    if case.is_openj9 or name == "JIT":
+        return "-Xint"
+    return "-XX:-TieredCompilation" if name == "C1" else _NO_TIER_2
 
 
 def _compiler_of(thread: str | None) -> str:
@@ -101,7 +112,7 @@ def collector(case: Case) -> Cause | None:
     return Cause(
         "crash-gc", "a damaged Java heap",
         f"the collector met a damaged Java heap{message}: by native code (JNI), by Unsafe, by a bug of the JVM, or by bad memory",
-        evidence, started_with("-XX:+UnlockDiagnosticVMOptions", "-XX:+VerifyBeforeGC", "-Xcheck:jni"), started_with("-Xcheck:jni"),
+        evidence, started_with(*_CHECKS_OF_HEAP[case.is_openj9]), started_with("-Xcheck:jni"),
         alike=f"gc {_site(case)}",
     )  # fmt: skip
 
@@ -154,7 +165,7 @@ def compiled(case: Case) -> Cause | None:
             "crash-unsafe-access", _user(case, name), f"{name} used a wrong address by Unsafe{_caller(case, name)}: freed memory, or beyond its end",
             evidence, next=case.again, alike=f"unsafe {name}",
         )  # fmt: skip
-    option = exclude(method) if method else _NO_TIER_2
+    option = exclude(case, method) if method else "-Xint"
     return Cause(
         "crash-compiled-code", f"compiled code of {name}",
         f"the compiled code of {name} crashed: Unsafe or a native buffer with a wrong address in it, or a bug of the {_compiler(frame)}",

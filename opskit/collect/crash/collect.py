@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import posixpath
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from opskit.collect.crash import places
 from opskit.collect.crash.cores import Around
-from opskit.collect.crash.directory import joined, list_directory, read_listed, reads_of, why_not_read
+from opskit.collect.crash.directory import joined, list_directory, read_listed, reads_of, subdirectories, why_not_read
 from opskit.collect.crash.facts import Facts, Place, Read, Unread
 from opskit.errors import BadInput, NotPermitted, OpskitError
 from opskit.proc.fs import ProcFS
@@ -72,11 +73,18 @@ class _Named:
             found = list_directory(self._fs, directory, sniff=True)
         except OSError as error:
             raise BadInput(name, f"cannot be listed: {why_not_read(error)}") from None
+        self._places.append(Place(name, _what(found), [f"{directory}/{each}" for each, _ in found.reports]))
+        self._take(directory, found)
+        if not (found.reports or found.unread):  # reports of several machines, one directory each
+            for below in subdirectories(self._fs, directory):
+                with suppress(OSError):
+                    self._take(below, list_directory(self._fs, below))
+
+    def _take(self, directory: str, found: Listing) -> None:
         around = self._around(directory)
         reads, unread = read_listed(self._fs, directory, found, around.machine, around.roots, around.core_pattern)
         self._reads += reads
         self._unread += unread
-        self._places.append(Place(name, _what(found), [f"{directory}/{each}" for each, _ in found.reports]))
 
     def _around(self, beside: str) -> Around:
         machine = self._host.fs

@@ -66,7 +66,7 @@ def core_of(report: CrashReport, around: Around, written_s: float | None) -> Cor
     if kept or why or report.core is None:
         said = "; ".join(filter(None, (report.core, kept or why)))
         return Core(None, None, said) if said else None
-    return Core(None, None, report.core + _missing(report.core, around))
+    return Core(None, None, _missing(report.core, around) or report.core)
 
 
 def said_paths(line: str) -> list[str]:
@@ -96,13 +96,13 @@ def _candidates(report: CrashReport, around: Around) -> Iterator[tuple[ProcFS, s
     for name in names:
         if name:
             yield around.fs, f"{around.beside}/{name}"
-    for directory, pattern in _by_pattern(around.core_pattern or "", report.pid):
+    for directory, pattern in by_pattern(around.core_pattern or "", report.pid):
         places = [(around.machine, f"{root}{directory}") for root in around.roots if directory]
         for fs, place in places or [(around.fs, around.beside)]:
             yield from ((fs, each) for each in _matching(fs, place, pattern))
 
 
-def _by_pattern(pattern: str, pid: int | None) -> Iterator[tuple[str, re.Pattern[str]]]:
+def by_pattern(pattern: str, pid: int | None) -> Iterator[tuple[str, re.Pattern[str]]]:
     """(directory, or empty for the working directory; its file's names) of kernel.core_pattern."""
     directory, _, name = pattern.rpartition("/")
     if pattern.startswith("|") or "%" in directory or pid is None or "%" not in name:
@@ -179,11 +179,13 @@ def _apport(machine: ProcFS, root: str, report: CrashReport) -> str | None:
     return next((f"{root}{_APPORT}/{name}" for name in sorted(names) if name.startswith(wanted)), None)
 
 
-def _missing(line: str, around: Around) -> str:
+def _missing(line: str, around: Around) -> str | None:
+    """What to say where the core file is nowhere. None: the report's own sentence says it."""
     paths = said_paths(line)
     if not paths or "isabled" in line:
-        return ""
+        return None
     where = f"{around.roots[0] if around.roots else ''}{paths[0]}"
     if _PROGRAM in line:
-        return f"; the kernel gave it to that program, and {where} does not exist here"
-    return f"; {where} does not exist here: deleted, not written, or on another machine"
+        program = line.partition(_PROGRAM)[2].partition('"')[0]
+        return f"the kernel gave it to {program[:200]}; {where} does not exist here"
+    return f"{where} does not exist here: deleted, not written, or on another machine"

@@ -31,7 +31,7 @@ _REPORT = re.compile(
 )
 _WHY = {errno.ELOOP: "a symbolic link, which is not followed here; name the file itself", errno.EACCES: "permission denied",
         errno.EFBIG: f"larger than {LARGEST_BYTES >> 20} MiB", errno.ENOTDIR: "not a directory"}  # fmt: skip
-_MOST_SNIFFED, _SNIFFED_BYTES = 2000, 256
+_MOST_SNIFFED, _SNIFFED_BYTES, _MOST_DIRECTORIES = 2000, 256, 500
 _BEGINNINGS = (
     b"#\n# A fatal error ",
     b"#\n# There is insufficient memory for the Java",
@@ -83,6 +83,19 @@ def list_directory(fs: ProcFS, directory: str, named: re.Pattern[str] | None = N
             unread.append(Unread(f"{directory}/{name}", _why_of(file)))
     found.sort(key=lambda each: -each[1].mtime_ns)
     return Listing(found, cores, unread)
+
+
+def subdirectories(fs: ProcFS, directory: str) -> list[str]:
+    """The directories in a directory, links left out; at most so many as are looked into."""
+    names = sorted(optional(fs.names_at, f"{directory}/.", _MOST_NAMES, default=[]))
+    found = []
+    for name in names:
+        file = optional(fs.file_id_at, f"{directory}/{name}")
+        if file is not None and stat.S_ISDIR(file.mode):
+            found.append(f"{directory}/{name}")
+            if len(found) == _MOST_DIRECTORIES:
+                break
+    return found
 
 
 def _begins_as_report(fs: ProcFS, directory: str, name: str) -> bool:

@@ -11,6 +11,7 @@ import posixpath
 import re
 from typing import TYPE_CHECKING
 
+from opskit import shell
 from opskit.collect.crash.directory import MOST_REPORTS, list_directory, read_listed, why_not_read
 from opskit.collect.crash.facts import Place, Read, Unread
 from opskit.jvm.discover import survey
@@ -28,6 +29,7 @@ _MOST_JVMS = 200
 _TMP = "/tmp"  # noqa: S108  (where HotSpot writes)
 _ERROR_FILE = "-XX:ErrorFile="
 _DELETED = " (deleted)"
+_READ_IT = shell.command("opskit", "crash", "-")
 
 
 class _Where(NamedTuple):
@@ -100,6 +102,12 @@ def _of_jvm(host: Host, jvm: Jvm) -> Iterator[_Where]:
     cwd = _cwd(host, pid)
     root = _root(host, pid)
     words, environment = (fs.maybe(parse_words, pid, name, default=[]) for name in ("cmdline", "environ"))
+    for number, stream in ((1, "Stdout"), (2, "Stderr")):
+        flag = last_flag(words, environment, f"ErrorFileTo{stream}")
+        if flag == f"-XX:+ErrorFileTo{stream}":
+            target = optional(fs.link, pid, "fd", number, default=b"its terminal or log")
+            why = f"it writes its report there: find it with `# A fatal error` and give it to {_READ_IT}"
+            yield _Where(target.decode("utf-8", "surrogateescape"), f"{flag} of {who}", None, root, None, why)
     flag = last_flag(words, environment, "ErrorFile")
     if flag is not None:
         file = flag.removeprefix(_ERROR_FILE)
@@ -124,7 +132,8 @@ def _of_jvm(host: Host, jvm: Jvm) -> Iterator[_Where]:
         yield _Where(cwd, f"working directory of {who}", None, root, None, "deleted")
     else:
         yield _inside(host, pid, cwd, f"working directory of {who}", root)
-    yield _inside(host, pid, _TMP, f"{_TMP} of {who}", root)
+    if cwd is not None:
+        yield _inside(host, pid, _TMP, f"{_TMP} of {who}", root)
 
 
 def _inside(host: Host, pid: int, path: str, what: str, root: str, named: re.Pattern[str] | None = None) -> _Where:

@@ -21,6 +21,7 @@ from crashreports import (
     vm,
 )
 
+from opskit.analysis.crash.case import task_method
 from opskit.analysis.crash.judge import judge
 from opskit.collect.crash.facts import Core
 from opskit.jvm.logs.crashes.record import Event, Frame, Heap, Thread
@@ -65,6 +66,9 @@ CASES = {
     "kill while Unsafe runs": (report(sent(), vm("Unsafe_PutLong"), *UNSAFE, APPLICATION, *ENTRY), "crash-signal-sent", "process 99"),
     "kill with SIGBUS": (report(sent(name="SIGBUS"), FOO, APPLICATION, *ENTRY), "crash-signal-sent", "sent SIGBUS"),
     "raise() of its own": (report(sent("SI_TKILL", 4242), native("libc.so.6", "raise"), FOO), "crash-signal-sent", "libfoo.so raised SIGSEGV itself"),
+    "a thread that is late to a safepoint": (report(Event("signal", "SIGILL", 4, "SI_TKILL", sender_pid=4242), method("com.acme.Order.total", "J", "c2"), jvm_arguments="-XX:+AbortVMOnSafepointTimeout"), "crash-timeout", "thread main did not reach a safepoint in time"),
+    "a timeout that is a failed check": (report(internal("fatal error: Safepoint sync time longer than 10000 ms detected"), vm("VMError::report"), vm("SafepointSynchronize::begin")), "crash-timeout", "longer than 10000 ms"),
+    "the heap in memory without a page": (bus(at="0x7f: /memfd:java_heap (deleted)"), "crash-large-pages", "no page left"),
     "kill -ABRT": (report(sent(name="SIGABRT"), native("libc.so.6")), "crash-signal-sent", "sent SIGABRT (kill)"),
     "abort()": (report(signal("SIGABRT", "SI_TKILL", None, sender_pid=4242), native("libc.so.6", "abort"), FOO, APPLICATION), "crash-abort", "libfoo.so ended the process by abort()"),
     # the stack
@@ -75,11 +79,11 @@ CASES = {
     "below the stack": (overflow(address=STACK_LOW - 0x800, thread=LOW._replace(sp=STACK_LOW - 0x700)), "crash-stack-overflow", "overflowed"),
     # mapped files
     "a truncated file": (bus(), "crash-mapped-file", "a page of /data/index.bin does not exist"),
-    "read of a truncated file": (bus(registers={"ERR": 4, "TRAPNO": 14}), "crash-mapped-file", "read by com.acme.Order.total: it was truncated or replaced in place while it was mapped"),
+    "read of a truncated file": (bus(registers={"ERR": 4, "TRAPNO": 14}), "crash-mapped-file", "read by com.acme.Order.total: it was truncated or replaced in place while it was mapped, or its disk returned a read error"),
     "hsperfdata": (bus(at="/tmp/hsperfdata_app/4242", frames=(vm("PerfMemory::alloc"),)), "crash-mapped-file", "/tmp was full, as a rule"),
     "a mapping that is not named": (bus(at=None), "crash-mapped-file", "a mapped file"),
     "a JAR that was changed": (bus(at=None, frames=(native("libzip.so", "newEntry"), method("java.util.zip.ZipFile.getEntry"), APPLICATION)), "crash-mapped-file", "a JAR or ZIP file"),
-    "huge pages": (bus(at=None, jvm_arguments="-Xmx4g -XX:+UseLargePages"), "crash-large-pages", "no huge page left"),
+    "huge pages": (bus(at=None, jvm_arguments="-Xmx4g -XX:+UseLargePages"), "crash-large-pages", "pool of huge pages is empty"),
     "bad memory": (bus("BUS_MCEERR_AR"), "crash-hardware", "hardware error"),
     "an address that is not aligned": (bus("BUS_ADRALN", at=None, frames=(FOO, APPLICATION)), "crash-native-library", "libfoo.so"),
     "a buffer after unmap": (report(signal(), stub("StubRoutines::jbyte_arraycopy"), method("java.nio.DirectByteBuffer.get"), APPLICATION, *ENTRY), "crash-use-after-unmap", "com.acme.Order.total"),
@@ -197,6 +201,33 @@ def test_the_method_of_the_compile_task_is_excluded():
     verdict = judge(given).verdicts[0]
     assert verdict.fix == "java '-XX:CompileCommand=exclude,com/acme/Order$Line.total' …"
     assert any("/srv/replay_pid4242.log" in each for each in verdict.evidence)
+
+
+@pytest.mark.parametrize(
+    ("task", "method"),
+    [
+        (TASK, ("com.acme.Order$Line", "total")),
+        ("C2:279  !   cf.<init>([B)V (2712 bytes)", ("cf", "<init>")),
+        ("opto: 11      java.lang.Thread.setPriority(I)V (53 bytes)", ("java.lang.Thread", "setPriority")),
+        ("C1:    143   71   !   3       java.util.Map$1::get @ 12 (23 bytes)", ("java.util.Map$1", "get")),
+        ("java/lang/String.hashCode()I", ("java.lang.String", "hashCode")),
+        ("C2: (23 bytes)", None),
+        (None, None),
+    ],
+)
+def test_the_method_of_a_compile_task(task, method):
+    """Of JDK 6 to 25, and of OpenJ9."""
+    assert task_method(task) == method
+
+
+def test_options_are_those_of_the_jvm():
+    """OpenJ9 has no CompileCommand, and no tiers by that name."""
+    jit = Thread("JavaThread", "JIT Compilation Thread-000")
+    made = report(signal(), native("libj9jit29.so", "TR::compile"), thread=jit, compile_task="com/acme/Order.total()J")
+    verdict = judge(facts(made._replace(dialect="openj9"))).verdicts[0]
+    assert (verdict.pattern, verdict.next) == ("crash-compiler", "java -Xint …")
+    compiled = report(signal(), method("com.acme.Order.total", "J"))._replace(dialect="openj9")
+    assert judge(facts(compiled)).verdicts[0].fix == "java '-Xjit:exclude={com/acme/Order.total*}' …"
 
 
 def test_a_core_file_is_the_closer_look():

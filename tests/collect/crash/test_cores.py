@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 
-import crashes
 import pytest
+from corefiles import core_bytes, real_core
 
 from opskit.collect.crash.cores import Around, core_of, integer_at, is_core_name, said_paths
 from opskit.jvm.logs.crashes.record import CrashReport, Event
@@ -41,20 +41,20 @@ def test_the_path_in_a_report(line, paths):
 
 def test_a_core_file_that_is_there(tmp_path):
     """By the path in the report, with its size."""
-    crashes.core_file(tmp_path / "core.42", 42)
+    (tmp_path / "core.42").write_bytes(core_bytes(42))
     found = core(tmp_path / "elsewhere", f"{WILL}{tmp_path}/core.42")
     assert (found.path, found.size_bytes) == (f"{tmp_path}/core.42", (tmp_path / "core.42").stat().st_size)
 
 
 def test_a_core_file_beside_a_copied_report(tmp_path):
     """The directory in the report is of another machine."""
-    crashes.core_file(tmp_path / "core.42", 42)
+    (tmp_path / "core.42").write_bytes(core_bytes(42))
     assert core(tmp_path, f"{WILL}/srv/shop/core.42").path == f"{tmp_path}/core.42"
 
 
 def test_a_core_file_of_another_process(tmp_path):
     """It has the name, but the PID in it is another."""
-    crashes.core_file(tmp_path / "core", 41)
+    (tmp_path / "core").write_bytes(core_bytes(41))
     found = core(tmp_path, f"{WILL}{tmp_path}/core")
     assert found.path is None
     assert found.said.endswith(f"{tmp_path}/core is a core file of process 41")
@@ -94,11 +94,11 @@ def test_a_core_file_by_the_kernels_pattern(tmp_path):
     """kernel.core_pattern with %p names it in its directory; one without may be of any process."""
     cores = tmp_path / "cores"
     cores.mkdir()
-    crashes.core_file(cores / "java-42-1700000000.core", 42)
+    (cores / "java-42-1700000000.core").write_bytes(core_bytes(42))
     found = core(tmp_path, None, pattern=f"{cores}/%e-%p-%t.core")
     assert found.path == f"{cores}/java-42-1700000000.core"
     assert core(tmp_path, None, pattern=f"{cores}/%e.core") is None
-    crashes.core_file(tmp_path / "c.42", 42)
+    (tmp_path / "c.42").write_bytes(core_bytes(42))
     assert core(tmp_path, None, pattern="c.%p").path == f"{tmp_path}/c.42"
 
 
@@ -110,7 +110,7 @@ def test_a_core_file_that_systemd_has(tmp_path):
     (place / name).write_bytes(b"\x28\xb5\x2f\xfd")
     line = f'{WILL}Core dumps may be processed with "/lib/systemd/systemd-coredump %P %u" (or dumping to /srv/core.42)'
     assert core(tmp_path, line, root=tmp_path).said.endswith(f"systemd-coredump has kept it: {place}/{name}")
-    assert "does not exist here" in core(tmp_path, line, pid=43, root=tmp_path).said
+    assert "the kernel gave it to /lib/systemd/systemd-coredump" in core(tmp_path, line, pid=43, root=tmp_path).said
 
 
 def test_a_core_file_that_apport_has(tmp_path):
@@ -133,7 +133,7 @@ def test_names_of_core_files():
 
 def test_the_pid_in_a_real_core_file(tmp_path):
     """As the kernel writes it."""
-    with crashes.limited_core(tmp_path) as (pid, file):
+    with real_core(tmp_path) as (pid, file):
         content = file.read_bytes()
         assert pid_in(content[notes_at(content[:4096]) :]) == pid
         assert core(tmp_path, f"{WILL}{file}", pid=pid).path == str(file)

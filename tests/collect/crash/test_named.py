@@ -8,6 +8,7 @@ import shutil
 
 import crashes
 import pytest
+from corefiles import core_bytes
 
 from opskit.collect.crash import directory as listing
 from opskit.collect.crash.collect import collect
@@ -53,6 +54,17 @@ def test_a_directory_gives_its_reports_newest_first(host, put):
     ]  # fmt: skip
     assert [read.modified_s for read in facts.read] == [5000, 4000, 3000, 2000]
     assert (facts.unread, facts.places) == ([], ())
+
+
+def test_a_directory_of_directories(host, tmp_path):
+    """Reports of several machines, one directory each; links to directories are left out."""
+    for name in ("web1", "web2"):
+        (tmp_path / name).mkdir()
+        shutil.copyfile(REPORT, tmp_path / name / "hs_err_pid1.log")
+    os.symlink("web1", tmp_path / "web3")
+    assert sorted(read.name for read in found(host, tmp_path).read) == [
+        f"{tmp_path}/{name}/hs_err_pid1.log" for name in ("web1", "web2")
+    ]
 
 
 def test_a_directory_without_a_report_is_a_place(host, tmp_path):
@@ -152,7 +164,7 @@ def test_what_is_no_report_is_named(host, tmp_path):
     """A core file, a log, an empty file."""
     for name, content, what in (("core.1", None, "core file"), ("a.log", "x\n", "text"), ("b.log", "", "empty")):
         path = tmp_path / name
-        crashes.core_file(path, 1) if content is None else path.write_text(content)
+        path.write_bytes(core_bytes(1) if content is None else content.encode())
         with pytest.raises(OpskitError, match=what):
             found(host, path)
 

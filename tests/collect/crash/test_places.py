@@ -49,7 +49,9 @@ def stage(tmp_path_factory):
     (errors / "fatal_x.txt").write_text("no report")
     hidden = f'mount -t tmpfs t {inside} && cp {REPORT} {inside}/hs_err_pid7.log && cd {inside} && exec "$@"'
     with ThreadPoolExecutor() as pool:
-        first = pool.submit(jvms.start, options=(*SMALL, f"-XX:ErrorFile={errors}/fatal_%p.txt"), cwd=str(cwd))
+        first = pool.submit(
+            jvms.start, options=(*SMALL, f"-XX:ErrorFile={errors}/fatal_%p.txt", "-XX:+ErrorFileToStdout"), cwd=str(cwd)
+        )
         second = pool.submit(jvms.start, options=SMALL, wrapper=("unshare", "-m", "sh", "-c", hidden, "sh"))
         started = [first.result(), second.result()]
     yield SimpleNamespace(cwd=cwd, errors=errors, inside=inside, plain=started[0].pid, hidden=started[1].pid)
@@ -65,6 +67,8 @@ def test_reports_of_the_predecessors_of_running_jvms(stage):
     assert f"{stage.errors}/fatal_x.txt" not in names
     assert f"{stage.errors}/fatal_x.txt" not in {each.name for each in facts.unread}
     places = of(facts, stage.plain)
+    assert places["-XX:+ErrorFileToStdout"].path.startswith("pipe:")
+    assert "opskit crash -" in places["-XX:+ErrorFileToStdout"].why_not
     assert places["-XX:ErrorFile"].found == [f"{stage.errors}/fatal_30835.txt"]
     assert places["working directory"].path == str(stage.cwd)
     assert "/tmp" in [place.path for place in facts.places]

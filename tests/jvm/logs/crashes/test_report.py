@@ -36,7 +36,8 @@ def test_every_real_report_has_what_each_report_has(name):
     assert report.pid > 0
     assert report.core
     assert report.thread.sp
-    assert report.native_frames
+    has_stack = name != "jdk25-c2-crash.log"  # it says: Native frames: <unavailable>
+    assert bool(report.native_frames) == has_stack
     assert report.at.startswith("Mon Nov 23 15:")
     assert report.at.endswith(" 2026 UTC")
     assert 0 < report.uptime_s < 60
@@ -51,7 +52,7 @@ def test_every_real_report_has_what_each_report_has(name):
     assert report.machine.cpus == 2
     assert report.machine.memory_bytes > report.machine.free_bytes > 0
     assert report.environment["PATH"]
-    if report.event.kind == "signal":
+    if report.event.kind == "signal" and has_stack:
         assert report.frame == next(
             frame for frame in report.native_frames if frame.kind != "v" or report.frame.kind == "v"
         )

@@ -9,7 +9,7 @@ from opskit.errors import BadInput
 from opskit.jvm.dumps.sniff import content_type
 from opskit.jvm.logs.crashes.hotspot import parse_hotspot
 from opskit.jvm.logs.crashes.javacore import parse_javacore, why_no_crash
-from opskit.jvm.logs.crashes.unwrap import LONGEST_PREFIX, unwrap
+from opskit.jvm.logs.crashes.unwrap import unwrap
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -27,6 +27,7 @@ _LONGEST_REPORT = 16 << 20  # one of 10,000 threads and 60,000 mappings has 10 M
 _MOST_REPORTS, _MOST_READ = 1000, 128 << 20
 _SNIFFED = 1 << 16
 _BEFORE = 2048
+_LONGEST_JSON_PREFIX = 1 << 14  # a pod's labels, which some shippers write before the line
 # What the JVM says in the program's output directly before its header.
 _NOTES = re.compile(
     r"An irrecoverable stack overflow has occurred|Please check if any of your loaded \.so files"
@@ -95,7 +96,7 @@ def _places(data: bytes, mark: bytes) -> Iterator[int]:
 
 def _report(data: bytes, begin: int, end: int) -> CrashReport | None:
     """The report whose mark stands at `begin`."""
-    window = max(0, begin - LONGEST_PREFIX * 2)
+    window = max(0, begin - _LONGEST_JSON_PREFIX)
     line = max(data.rfind(b"\n", window, begin) + 1, window)
     prefix = _decoded(data[line:begin])
     lines = unwrap(_decoded(data[line:end]), prefix)

@@ -115,6 +115,7 @@ def wrapped(text, way):
         "containerd": lambda number, line: f"2026-11-23T15:04:{number % 60:02}.{number * 7919:09}Z stdout F {line}",
         "seconds": lambda number, line: f"2026-11-23T15:04:{number % 60:02}{'.5' * (number % 2)}Z stderr F {line}",
         "docker": lambda number, line: json.dumps({"log": line + "\n", "stream": "stdout", "time": f"2026-11-23T15:04:05.{number}Z"}),
+        "fluentd": lambda number, line: json.dumps({"kubernetes": {"labels": {f"label-{each}": "x" * 60 for each in range(30)}}, "log": line}),
         "compose": lambda number, line: f"web-1  | {line}".rstrip(),
         "syslog": lambda number, line: f"Nov 23 15:04:{number % 60:02} host java[812]: {line}",
         "quoted": lambda number, line: f"> {line}".rstrip(),
@@ -123,7 +124,7 @@ def wrapped(text, way):
     return "\n".join(ways[way](number, line) for number, line in enumerate(lines))
 
 
-@pytest.mark.parametrize("way", ["containerd", "seconds", "docker", "compose", "syslog", "quoted", "crlf"])
+@pytest.mark.parametrize("way", ["containerd", "seconds", "docker", "fluentd", "compose", "syslog", "quoted", "crlf"])
 def test_a_report_in_a_programs_output_is_the_same(way):
     """What a log shipper puts before each line is taken off, digits of all lengths."""
     expected = parse(UNSAFE, "a file")

@@ -184,7 +184,7 @@ def _detailed(verdict: Verdict, shown: Shown) -> list[Block[Any]]:
 
     rows = list(main_rows(verdict))
     if not shown.verbose:
-        return [block(_ROW, rows, None)]
+        return [Block(_ROW, rows[: row_limit(shown.top, None)], len(rows))]
     found = [block(_ROW, rows, "report")]
     frames, more = frame_rows(verdict.read.report), list(more_rows(verdict))
     found += [block(_FRAME, frames, "stack")] if frames else []

@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 
 # (11.0.9+11), (build 1.8.0_402-b06), (26-ea+10); a vendor's version before it has no bracket or begins with a name. JDK 6: 6.0_30-b12
 _MAJOR = re.compile(r"(?:^|\((?:build )?)(?:1\.)?([0-9]{1,2})[._+-]")
-_MAJOR_OF_VM = re.compile(r"\(([0-9]{1,2})[^ ,()+]{0,40}\+")
+_MAJOR_OF_VM = re.compile(
+    r"\((?:1\.(?=[0-9]\.)|(?=[^ ,()+]{1,40}\+))([0-9]{1,2})"
+)  # (21.0.8+9-LTS, …), JDK 5: (1.5.0_01-b08 …)
 _CURRENT = re.compile(r"Current thread \(0x[0-9a-fA-F]{1,16}\): +([A-Za-z][A-Za-z0-9_]{0,63})")
 _STATE = re.compile(r"\[(_thread_[A-Za-z_]{1,40})")
 _ID = re.compile(r"\bid=([0-9]{1,20})")

@@ -69,7 +69,7 @@ def compiler(case: Case) -> Cause | None:
         evidence.append(f"{case.read.replay} repeats the compilation: add it to a bug report")
     return Cause(
         "crash-compiler", f"the {name} compiler{what}",
-        f"the {name} compiler of the JVM crashed{what}: a bug of this JDK; exclude the method, and install the newest update",
+        f"the {name} compiler of the JVM crashed{what}: as a rule a bug of this JDK; exclude the method, and install the newest update",
         evidence, started_with(exclude(case, method)) if method else None,
         started_with(_without_compiler(case, name)),
         alike=f"compiler {name} {'.'.join(method) if method else _site(case)}",

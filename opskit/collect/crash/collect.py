@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING
 
 from opskit.collect.crash import places
 from opskit.collect.crash.cores import Around
-from opskit.collect.crash.directory import joined, list_directory, read_listed, reads_of, subdirectories, why_not_read
+from opskit.collect.crash.directory import (
+    MOST_REPORTS,
+    joined,
+    list_directory,
+    read_listed,
+    reads_of,
+    subdirectories,
+    why_not_read,
+)
 from opskit.collect.crash.facts import Facts, Place, Read, Unread
 from opskit.errors import BadInput, NotPermitted, OpskitError
 from opskit.proc.fs import ProcFS
@@ -24,6 +32,7 @@ _COMMAND = "crash"
 _LARGEST_BYTES = 256 << 20  # a program's output, with a report among its lines
 _COREDUMPCTL = ("usr/bin/coredumpctl", "bin/coredumpctl")
 _MOST_CORES = 3
+_NO_SUCH_FILE = "no such file or directory; without a name, opskit crash looks where JVMs write their reports"
 
 
 def collect(host: Host, ask: Request) -> Facts:
@@ -62,7 +71,12 @@ class _Named:
         return Facts(reads, self._unread, () if reads else self._places)
 
     def _read_file(self, name: str) -> None:
-        file = open_files([name], _COMMAND)[0]
+        try:
+            file = open_files([name], _COMMAND)[0]
+        except BadInput as error:
+            if not error.problem.endswith("No such file or directory"):
+                raise
+            raise BadInput(name, _NO_SUCH_FILE) from None
         data = joined(file.chunks(), file.name, _LARGEST_BYTES)
         around = None if name == STDIN else self._around(posixpath.dirname(name) or ".")
         self._reads += reads_of(data, name, modified_s(name), around)
@@ -77,6 +91,9 @@ class _Named:
         self._take(directory, found)
         if not (found.reports or found.unread):  # reports of several machines, one directory each
             for below in subdirectories(self._fs, directory):
+                if len(self._reads) >= MOST_REPORTS:
+                    self._unread.append(Unread(below, f"not read: {plural(len(self._reads), 'report')} are enough"))
+                    break
                 with suppress(OSError):
                     self._take(below, list_directory(self._fs, below))
 

@@ -54,23 +54,22 @@ def is_report_name(name: str) -> bool:
 
 
 def list_directory(fs: ProcFS, directory: str, named: re.Pattern[str] | None = None, *, sniff: bool = False) -> Listing:
-    """The names that reports and core files have, and those that match `named`. Raises OSError where it cannot be listed.
+    """The names that reports and core files have, and reports whose names match `named`. Raises OSError where it cannot be listed.
 
     `sniff`: also logs and texts with other names that begin as a report does.
     """
     listed = fs.names_at(f"{directory}/.", _MOST_NAMES)
-    names = [
-        name
-        for name in listed
-        if is_report_name(name) or is_core_name(name) or (named is not None and named.fullmatch(name))
-    ]
+    names = [name for name in listed if is_report_name(name) or is_core_name(name)]
+    if named is not None:  # a JVM's option, which may name any file
+        others = [name for name in listed if named.fullmatch(name) and not is_report_name(name)]
+        names += [name for name in others[:_MOST_SNIFFED] if _begins_as_report(fs, directory, name)]
     if sniff:
         others = sorted({name for name in listed if name.endswith((".log", ".txt"))}.difference(names))
         names += [name for name in others[:_MOST_SNIFFED] if _begins_as_report(fs, directory, name)]
     found: list[tuple[str, FileId]] = []
     cores: list[tuple[str, FileId]] = []
     unread = []
-    for name in sorted(names):
+    for name in sorted(set(names)):
         is_core = is_core_name(name)
         try:
             file = fs.file_id_at(f"{directory}/{name}")

@@ -101,6 +101,7 @@ CASES = {
     "a jump to nowhere": (report(signal(address=0, pc=0), Frame("C", "0x0000000000000000"), FOO, APPLICATION), "crash-native-library", "jumped to an address without code"),
     "a jump to nowhere after a failed load": (report(signal(address=0, pc=0), Frame("C", "0x0000000000000000"), APPLICATION, last_events=("java/lang/UnsatisfiedLinkError: no foo in java.library.path",)), "crash-library-missing", "could not be loaded"),
     "an agent": (report(signal(), native("libprofiler.so", "sample"), vm("JvmtiExport::post"), APPLICATION, jvm_arguments="-agentpath:/opt/x/libprofiler.so=start -Xmx1g"), "crash-agent", "libprofiler.so"),
+    "a profiler that was attached": (report(signal(), native("libasyncProfiler.so", "StackFrame::pc"), APPLICATION), "crash-agent", "libasyncProfiler.so"),
     "an agent that is not to blame": (report(signal(), FOO, APPLICATION, jvm_arguments="-agentpath:/opt/x/libprofiler.so=start"), "crash-native-library", "libfoo.so"),
     "a profiler in AsyncGetCallTrace": (report(signal(), vm("AsyncGetCallTrace"), native("libasyncProfiler.so", "Profiler::sample"), jvm_arguments="-agentpath:/opt/libasyncProfiler.so=start"), "crash-agent", "AsyncGetCallTrace"),
     "glibc's library on musl": (report(signal(), FOO, APPLICATION, libraries=(*MUSL, "/usr/lib/libgcompat.so.0")), "crash-wrong-libc", "built for glibc"),

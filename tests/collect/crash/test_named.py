@@ -149,8 +149,11 @@ def test_one_unreadable_file_costs_itself_only(host, put):
     """Alone it is an error."""
     place = put({"hs_err_pid9.log": 1000})
     facts = found(host, place / "nothing", place / "hs_err_pid9.log")
-    assert (len(facts.read), facts.unread[0].why) == (1, "cannot be read: No such file or directory")
-    with pytest.raises(BadInput, match="No such file"):
+    assert (len(facts.read), facts.unread[0].why) == (
+        1,
+        "no such file or directory; without a name, opskit crash looks where JVMs write their reports",
+    )
+    with pytest.raises(BadInput, match="no such file or directory; without a name"):
         found(host, place / "nothing")
 
 

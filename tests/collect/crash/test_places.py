@@ -47,6 +47,7 @@ def stage(tmp_path_factory):
     shutil.copyfile(REPORT, cwd / "hs_err_pid30834.log")
     shutil.copyfile(REPORT, errors / "fatal_30835.txt")
     (errors / "fatal_x.txt").write_text("no report")
+    (errors / "fatal_7.txt").write_text("a secret")
     hidden = f'mount -t tmpfs t {inside} && cp {REPORT} {inside}/hs_err_pid7.log && cd {inside} && exec "$@"'
     with ThreadPoolExecutor() as pool:
         first = pool.submit(
@@ -65,7 +66,7 @@ def test_reports_of_the_predecessors_of_running_jvms(stage):
     names = {read.name for read in facts.read}
     assert {f"{stage.cwd}/hs_err_pid30834.log", f"{stage.errors}/fatal_30835.txt"} <= names
     assert f"{stage.errors}/fatal_x.txt" not in names
-    assert f"{stage.errors}/fatal_x.txt" not in {each.name for each in facts.unread}
+    assert not [each for each in facts.unread if each.name.startswith(str(stage.errors))], "ErrorFile may name any file"
     places = of(facts, stage.plain)
     assert places["-XX:+ErrorFileToStdout"].path.startswith("pipe:")
     assert "opskit crash -" in places["-XX:+ErrorFileToStdout"].why_not
@@ -82,6 +83,13 @@ def test_a_report_in_another_mount_namespace(stage):
     path = f"/proc/{stage.hidden}/root{stage.inside}/hs_err_pid7.log"
     assert path in [read.name for read in facts.read]
     assert of(facts, stage.hidden)["working directory"].found == [path]
+
+
+def test_places_of_other_users(stage, as_user):
+    """They are named with the reason; /tmp is read."""
+    facts = as_user(65534, look)
+    assert of(facts, stage.plain)["working directory"].why_not == "permission denied; run as root"
+    assert "/tmp" in [place.path for place in facts.places if place.why_not is None]
 
 
 def test_a_copy_is_read_alone(stage, tmp_path):

@@ -227,5 +227,5 @@ def _called_from_java(report: CrashReport, top: Frame, caller: Frame) -> Culprit
     if is_foreign or any("nep_invoker" in frame.text or "linkToNative" in frame.text for frame in frames_of(report)):
         return Culprit("foreign-function", caller, top)
     if top.kind == "v":
-        return Culprit("compiled", caller, top)
+        return Culprit("interpreted" if caller.kind == "j" else "compiled", caller, top)
     return Culprit("jvm" if is_vm(top) else "runtime" if is_runtime(top) else _no_library(top), top)

@@ -197,6 +197,8 @@ def unexplained(case: Case) -> Cause:
     lacks += [] if case.read.core and case.read.core.path else ["no core file"]
     if frame is not None and frame.name is None and case.culprit.who in ("runtime", "nowhere"):
         lacks.append("the stack was not unwound to a caller")
+    if case.culprit.who == "interpreted":
+        lacks.append("interpreted code fails where native code or Unsafe has damaged the Java heap: -Xcheck:jni tells")
     return Cause(
         "crash-unexplained", name_of(frame) if frame else "unknown",
         f"{event.name}{where}{case.called_by}: the report does not show who is to blame",

@@ -136,6 +136,9 @@ CASES = {
     "the JVM at its start": (report(signal(), vm("Arguments::parse"), vm("Threads::create_vm"), native("libjli.so", "JavaMain"), uptime_s=0.02), "crash-jvm-internal", "Arguments::parse"),
     "the JVM without symbols, called by its launcher": (report(signal(), vm(None), vm(None), native("libjli.so", "JavaMain")), "crash-jvm-internal", "libjvm.so"),
     "nothing but libc": (report(signal(), native("libc.so.6")), "crash-unexplained", "does not show who is to blame"),
+    "interpreted code": (report(signal(), APPLICATION, *ENTRY), "crash-unexplained", "SIGSEGV in com.acme.Order.total"),
+    "a stub of interpreted code": (report(signal(), stub("StubRoutines::x"), APPLICATION, *ENTRY), "crash-unexplained", "does not show who is to blame"),
+    "a checksum of a buffer": (report(signal(), stub("StubRoutines::updateBytesCRC32"), method("java.util.zip.CRC32.updateByteBuffer0"), APPLICATION), "crash-use-after-unmap", "com.acme.Order.total"),
     "no stack": (report(signal(), frame=None, complete=False), "crash-unexplained", "does not show who is to blame"),
     # memory
     "the Java heap": (report(Event("java-heap", "OutOfMemory encountered: Java heap space"), APPLICATION, heap=Heap(used_bytes=60 * MIB, max_bytes=64 * MIB)), "crash-java-heap", "com.acme.Order.total asked for memory"),
@@ -229,6 +232,21 @@ def test_options_are_those_of_the_jvm():
     assert (verdict.pattern, verdict.next) == ("crash-compiler", "java -Xint …")
     compiled = report(signal(), method("com.acme.Order.total", "J"))._replace(dialect="openj9")
     assert judge(facts(compiled)).verdicts[0].fix == "java '-Xjit:exclude={com/acme/Order.total*}' …"
+
+
+@pytest.mark.parametrize(
+    ("thread", "fix"),
+    [
+        (LOW, "java -Xss8m …"),
+        (LOW._replace(tid=4242), "ulimit -s unlimited"),
+        (LOW._replace(kind="CompilerThread", name="C2 CompilerThread0"), "java -XX:CompilerThreadStackSize=8192 …"),
+        (LOW._replace(kind="VMThread", name="VM Thread"), "java -XX:VMThreadStackSize=8192 …"),
+    ],
+    ids=["java", "primordial", "compiler", "vm"],
+)
+def test_the_option_for_a_larger_stack(thread, fix):
+    """It depends on the kind of thread."""
+    assert judge(facts(overflow(thread=thread))).verdicts[0].fix == fix
 
 
 def test_a_core_file_is_the_closer_look():

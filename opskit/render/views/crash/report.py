@@ -43,7 +43,7 @@ class Shown(NamedTuple):
 _ROW: Sequence[Field[Row]] = (Field("name", TEXT, "what", json=False), Field("value", TEXT, "value", json=False))
 _FRAME: Sequence[Field[Row]] = (Field("name", TEXT, "kind", json=False), Field("value", TEXT, "frame", json=False))
 _PLACE: Sequence[Field[Place]] = (
-    Field("path", TEXT, "place"),
+    Field("path", TEXT, "place", lambda place: place.path or "/"),
     Field("what", TEXT, "what"),
     Field("found", COUNT, "reports", lambda place: len(place.found)),
     Field("why_not", TEXT, "not read"),
@@ -163,7 +163,7 @@ def _nothing(result: Result, shown: Shown) -> str:
     if shown.named:
         looked = [place.path if place.what == "directory" else f"{place.path}, a {place.what}" for place in read]
         return f"no crash report in {listed(looked, _NAMES)}" if looked else "no crash report was read"
-    names = listed(list(dict.fromkeys(place.path for place in read)), _NAMES, see="-v")
+    names = listed(list(dict.fromkeys(place.path or "/" for place in read)), _NAMES, see="-v")
     where = (
         f"in {plural(len(read), 'place')} where JVMs write them: {names}" if read else "found: no place could be read"
     )

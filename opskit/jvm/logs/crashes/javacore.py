@@ -41,7 +41,6 @@ _THREAD = re.compile(r'"(.*)" +\(?(?:J9VMThread|TID):')
 _STATE = re.compile(r"\bstate:(\w{1,8})")
 _TID = re.compile(r"[Nn]ative [Tt]hread ID: ?(0x[0-9A-Fa-f]{1,16})")
 _RANGE = re.compile(r"from: ?(0x[0-9A-Fa-f]{1,16}), ?to: ?(0x[0-9A-Fa-f]{1,16})")
-_NATIVE = re.compile(r"(?:(\S.*?) ?)?\((0x[0-9A-Fa-f]{1,16}) \[([^\]]*)\]\)?")
 _JAVA = re.compile(r"at ([^\s(]{1,1000})(\(.*)?")
 _BYTES = re.compile(r"([0-9]{1,20})(?: bytes)?(?: .*)?")
 _PROGRAM_COUNTERS = ("RIP", "PC", "EIP", "IP", "PSWA")
@@ -221,18 +220,24 @@ def _from(frames: tuple[Frame, ...], registers: dict[str, int], blamed: Frame | 
 
 
 def _native_frame(text: str) -> Frame | None:
-    found = _NATIVE.fullmatch(text.strip())
-    if found is None:
-        return Frame("C", text.strip()) if hexadecimal(text.strip()) is not None else None
-    name, plus, into = (found[1] or "").rpartition("+0x")
-    library, _, offset = found[3].rpartition("+")
+    """`name+0x1a (0x00007F8B7C0B3D63 [libcrash.so+0x1d63])`, without a name, or the address alone."""
+    text = text.strip()
+    head, found, inside = text.rstrip(")").rpartition(" [")
+    if not found or not inside.endswith("]"):
+        return Frame("C", text) if hexadecimal(text) is not None else None
+    before, _, address = head.rpartition("(")
+    if hexadecimal(address) is None:
+        return None
+    library, _, offset = inside[:-1].rpartition("+")
+    function = before.strip()
+    name, plus, into = function.rpartition("+0x")
     at = hexadecimal(offset)
     return Frame(
         "C",
-        text.strip(),
+        text,
         library or None,
-        (name if plus else found[1]) or None,
-        hexadecimal(into) if plus else None if found[1] else at,
+        (name if plus else function) or None,
+        hexadecimal(into) if plus else None if function else at,
         library_offset=at,
     )
 

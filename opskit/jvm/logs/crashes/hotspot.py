@@ -11,6 +11,7 @@ from opskit.jvm.logs.crashes.header import parse_header, with_siginfo
 from opskit.jvm.logs.crashes.heap import parse_heap
 from opskit.jvm.logs.crashes.machine import parse_machine
 from opskit.jvm.logs.crashes.mappings import parse_mappings
+from opskit.jvm.logs.crashes.moment import epoch_of
 from opskit.jvm.logs.crashes.record import CrashReport, Thread
 from opskit.jvm.logs.crashes.sections import Sections
 from opskit.quantities import decimal, hexadecimal, integer
@@ -101,6 +102,7 @@ def parse_hotspot(lines: Sequence[str]) -> CrashReport | None:
         any(line.startswith(_ERRORS) for line in lines),
         _is_complete(found, major),
         head.report_file,
+        at_s=epoch_of(at),
     )
 
 

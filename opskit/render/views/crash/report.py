@@ -232,7 +232,10 @@ def _of_report(verdict: Verdict, result: Result) -> Iterator[str]:
     report, core = verdict.read.report, verdict.read.core
     if len(result.verdicts) > 1 or result.facts.places:
         return
-    if not report.complete:
+    if not report.complete and report.report_file:
+        command = shell.command("opskit", "crash", *shell.operands(report.report_file))
+        yield f"this is only its beginning, from the JVM's output; the whole report: {command}"
+    elif not report.complete:
         yield "the report is cut off: what comes later in it is unknown"
     if report.is_error_in_error_handler:
         yield "the JVM crashed again while it wrote the report: parts of it are missing"

@@ -20,6 +20,7 @@ from opskit.records import NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from opskit.jvm.logs.crashes.record import CrashReport
     from opskit.proc.fs import FileId, ProcFS
 
 LARGEST_BYTES = 64 << 20  # a report of 65,530 mappings has 3 MiB; unpacked, too
@@ -148,6 +149,18 @@ def reads_of(data: bytes, name: str, written_s: float | None, around: Around | N
             replay = path if _is_regular(optional(around.fs.file_id_at, path)) else None
         found.append(Read(name, report, core, written_s, replay))
     return found
+
+
+def without_headers(reads: Iterable[Read]) -> list[Read]:
+    """Without the headers that JVMs printed to a log, where their whole reports were read too."""
+    found = list(reads)
+    whole = {_crash(read.report) for read in found if read.report.thread is not None}
+    return [read for read in found if read.report.thread is not None or _crash(read.report) not in whole]
+
+
+def _crash(report: CrashReport) -> tuple[object, ...]:
+    event = report.event
+    return report.pid, event.kind, event.name, event.pc, event.source, event.bytes_refused
 
 
 def _is_regular(file: FileId | None) -> bool:

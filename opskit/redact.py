@@ -34,13 +34,15 @@ _PLAIN_VALUES = frozenset({"", "true", "false", "null", "none"})
 _OPTION = re.compile(r"(-{1,2}[^\s=:]+)([=:])(.*)", re.DOTALL)
 _ASSIGNMENT = re.compile(r"([A-Za-z_][\w.-]*)=(.*)", re.DOTALL)
 _AGENT = re.compile(r"(-javaagent|-agentlib|-agentpath|-Xbootclasspath[^:]*):")
+_BARE_KEY = re.compile(r"[A-Za-z0-9+/_\-]{20,}=*")  # an agent's only option
 _SHORT_WITH_SECRET, _USER = "-p", frozenset({"-u", "--user"})
 
 # In any text. No two parts of an expression match the same character, so that each text is read once.
-_VALUE = r"""("[^"\n]*"?|'[^'\n]*'?|[^\s;&,"'{}\[\]()<>]+)"""
+_VALUE = r"""("[^"\n]*"?|'[^'\n]*'?|\{[^}\n]*\}?|[^\s;&,"'{]+)"""
 _NAME = re.compile(rf"(?<![\w.\-])([\w.\-]{{1,{_LONGEST_NAME}}})[\"']?(?:=|%3[dD]|: ?)")
 _NAMED_VALUE = re.compile(_VALUE)
 _PATH = re.compile(r"[\s/?#@]")
+_KEY_OF_URL = re.compile(r"[A-Za-z0-9_\-]{16,}@")
 _IN_URL = re.compile(r"""[^\s"'<>]*""")
 _ORACLE = re.compile(r"(:(?:thin|oci8?):)([^\s/@]{1,128})/([^\s@]{1,256})@")
 _SCHEME = re.compile(r"\b(Bearer|Basic|Digest|Negotiate) +([A-Za-z0-9._~+/=\-]{6,})", re.IGNORECASE)
@@ -96,6 +98,8 @@ def redact_text(text: str) -> str:
 
 def _without_password(piece: str) -> str:
     """What follows `://`: the password between a user's name and the last @, which may have a slash or an @ of its own."""
+    if key := _KEY_OF_URL.match(piece):
+        return HIDDEN + piece[key.end() - 1 :]
     user, colon, rest = piece.partition(":")
     found = _IN_URL.match(rest)
     at = rest.rfind("@", 0, found.end()) if found and colon else -1
@@ -164,7 +168,7 @@ def _word(word: str) -> str:
         return word
     if _AGENT.match(word):
         path, equals, options = word.partition("=")
-        return path + equals + redact_text(options)
+        return path + equals + (HIDDEN if _BARE_KEY.fullmatch(options) else redact_text(options))
     option = None if word.startswith("-X") else _OPTION.fullmatch(word) or None
     if option is not None:
         return option[1] + option[2] + redact_value(option[1], option[3])

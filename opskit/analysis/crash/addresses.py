@@ -20,7 +20,14 @@ _GUARD = 256 << 10  # HotSpot's zones of a stack are 80 KiB with 4 KiB pages, an
 _NEAR_SP = 128 << 10  # a frame with a large buffer touches its far end first
 _UD2, _BRK = b"\x0f\x0b", (b"\x20\x00\x20\xd4", b"\x00\x00\x20\xd4")
 _PATH = re.compile(r"(/[^\0\n]{1,1000}?)(?=$|[,;)\]'\"]| at 0x| \(|\s+\[)")
-_BUFFERS = ("java.nio.", "jdk.internal.misc.ScopedMemoryAccess", "jdk.internal.foreign.", "sun.nio.ch.")
+_BUFFERS = (
+    "java.nio.",
+    "jdk.internal.misc.ScopedMemoryAccess",
+    "jdk.internal.foreign.",
+    "sun.nio.ch.",
+    "java.util.zip.CRC32",
+    "java.util.zip.Adler32",
+)
 _IN_MEMORY = ("/memfd:", "/SYSV", "/anon_hugepage", "/dev/zero", "/dev/hugepages")
 _ZIP = ("libzip.so", "libjimage.so")
 
@@ -57,13 +64,22 @@ def stack_overflow(case: Case) -> Cause | None:
     where = (
         f"{name_of(repeated)} calls itself" if repeated else f"in {name_of(case.culprit.frame or case.report.frame)}"
     )
-    is_main = thread.tid is not None and thread.tid == case.report.pid
-    fix = shell.command("ulimit", "-s", "unlimited") if is_main else started_with("-Xss8m")
+    fix = _larger_stack(case, is_main=thread.tid is not None and thread.tid == case.report.pid)
     return Cause(
         "crash-stack-overflow", "native code that used up the stack",
         f"the stack of thread {thread.name or 'unknown'} overflowed in native code, where no StackOverflowError is possible: {where}{case.called_by}",
         evidence, fix, case.next_in_core, alike=f"overflow {name_of(repeated or case.report.frame)}",
     )  # fmt: skip
+
+
+def _larger_stack(case: Case, *, is_main: bool) -> str:
+    """How this thread gets a larger stack."""
+    if is_main:
+        return shell.command("ulimit", "-s", "unlimited")
+    if case.is_compiler:
+        return started_with("-XX:CompilerThreadStackSize=8192")  # KiB
+    kind = case.report.thread.kind if case.report.thread else ""
+    return started_with("-Xss8m" if kind in ("JavaThread", "native") else "-XX:VMThreadStackSize=8192")
 
 
 def _repeated(case: Case) -> Frame | None:
@@ -112,7 +128,7 @@ def _mapped_by_application(case: Case, path: str | None) -> Cause:
     access = {True: "written", False: "read", None: "used"}[writes]
     user = f", {access} by {name_of(case.application)}" if case.application else f", {access} by native code"
     cut = "it was truncated or replaced in place while it was mapped"
-    reason = cut if writes is False else f"{cut}, or its file system was full"
+    reason = f"{cut}, or {'its disk returned a read error' if writes is False else 'its file system was full'}"
     folder = posixpath.dirname(path) if path else None
     evidence = _mapping_evidence(case)
     if path is None:

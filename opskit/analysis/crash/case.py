@@ -25,7 +25,7 @@ _GC = re.compile(
 _GC_KINDS = ("GCTaskThread", "ConcurrentGCThread", "GangWorker", "ConcurrentMarkSweepThread")
 _GC_OPERATIONS = ("G1", "CMS", "ParallelGC", "ParallelCollect", "ParallelFull", "Gen", "Shenandoah", "ZMark", "ZRelocate", "XMark", "XRelocate",
                   "ZOperation", "CGC_Operation", "SerialCollect", "SerialGC", "HeapDumper")  # fmt: skip
-_METHOD = re.compile(r"([\w$./]{1,400}?)(?:::|\.)([\w$<>-]{1,200}) (?:@ \d{1,9} )?\(")  # @: of a loop (OSR)
+_MOST_WORDS = 32
 
 
 class Cause(NamedTuple):
@@ -134,9 +134,15 @@ def offset_of(frame: Frame) -> int | None:
 
 
 def task_method(task: str | None) -> tuple[str, str] | None:
-    """(class, method) of a compile task: `C2:   1234   12   4   java.util.HashMap::get (23 bytes)`."""
-    found = _METHOD.search(task or "")
-    return (found[1].replace("/", "."), found[2]) if found else None
+    """(class, method) of a compile task: `C2: 1234 12 4 java.util.HashMap::get (23 bytes)`, before JDK 8 `C2:12 ! a.B.get([B)V (23 bytes)`."""
+    for word in (task or "").split()[:_MOST_WORDS]:
+        name, bracket, _ = word.partition("(")
+        class_, colons, method = name.partition("::")
+        if not colons and bracket:
+            class_, _, method = name.rpartition(".")
+        if class_ and method:
+            return class_.replace("/", "."), method.lstrip(":")
+    return None
 
 
 def exclude(case: Case, method: tuple[str, str]) -> str:

@@ -48,6 +48,15 @@ _PATTERNS: Sequence[Callable[[Case], Cause | None]] = (
 )
 # In the names of unpacked libraries, lambdas and temporary files: they differ from run to run.
 _COUNTERS = re.compile(r"(?<!0x)(?<![0-9a-f])[0-9]{6,}|(?<=Lambda)[$/0-9a-fx]+")
+_ANYWHERE = (
+    "crash-gc",
+    "crash-compiler",
+    "crash-compiled-code",
+    "crash-jvm-internal",
+    "crash-native-heap",
+    "crash-unexplained",
+)
+_MANY_PLACES = 3
 FINDINGS_OF_CAUSES = 3  # of several crashes: the table has all
 
 
@@ -121,3 +130,16 @@ def _old(groups: Sequence[Group]) -> Iterator[Finding]:
                 f"JDK {old.name} was released in {old.released}, {old.months} months before: later updates of {old.major} fix crashes", "",
             )  # fmt: skip
             return
+
+
+def scattered(groups: Sequence[Group]) -> str | None:
+    """What crashes in ever other places of one JVM suggest; None where they do not differ so."""
+    places: dict[str | None, set[str]] = {}
+    for group in groups:
+        if group.first.pattern in _ANYWHERE:
+            for verdict in group.verdicts:
+                places.setdefault(verdict.read.report.java_command, set()).add(verdict.alike)
+    most = max(map(len, places.values()), default=0)
+    if most < _MANY_PLACES:
+        return None
+    return f"{most} crashes of one application in other places each: bad memory (memtest), or native code that damages it (-Xcheck:jni), is likelier than as many bugs of the JVM"

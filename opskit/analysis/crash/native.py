@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from opskit.jvm.logs.crashes.record import CrashReport
 
 _AGENT = re.compile(r"-agent(?:path:([^\s=,]{1,500})|lib:([\w.-]{1,200}))")
+_KNOWN_AGENTS = (
+    "libasyncProfiler", "libjprofilerti", "libyjpagent", "liboneagent", "libruxitagent", "libhonest-profiler", "libjavaProfiler", "elastic-jvmti",
+)  # fmt: skip
 _MUSL = re.compile(r"ld-musl-\w{1,20}\.so\.1|libc\.musl-\w{1,20}\.so\.1")
 _GLIBC = re.compile(r"libc\.so\.6|libc-2[\d.]{1,5}\.so|ld-linux[\w-]{0,20}\.so\.\d|libgcompat\.so\.0")
 _LARGEST_OFFSET = 1 << 24  # of a function in a library
@@ -31,20 +34,28 @@ _LINKING = (
 
 
 def agent(case: Case) -> Cause | None:
-    """A library of -agentpath or -agentlib is to blame."""
+    """A library of -agentpath or -agentlib is to blame, or one that is known to be an agent, loaded while the JVM ran."""
     frame = case.culprit.frame
     if case.culprit.who not in ("library", "jdk-library") or frame is None:
         return None
     words = f"{case.report.jvm_arguments or ''} {case.report.command_line or ''} {case.report.environment.get('JAVA_TOOL_OPTIONS', '')}"
-    library = file_of(frame.library)
-    for found in _AGENT.finditer(words):
-        named = file_of(found[1]) if found[1] else f"lib{found[2]}.so"
-        if named == library:
-            return Cause(
-                "crash-agent", f"agent {library}", f"the agent {library} crashed: {name_of(frame)}{_through(case)}",
-                [f"the JVM was started with {found[0]}", *_reason(case)], next=case.next_in_core, alike=f"agent {_site(frame)}",
-            )  # fmt: skip
-    return None
+    name = file_of(frame.library) or ""
+    option = next((found[0] for found in _AGENT.finditer(words) if _library_of(found) == name), None)
+    if option is None and not name.startswith(_KNOWN_AGENTS):
+        return None
+    how = (
+        f"the JVM was started with {option}"
+        if option
+        else "it is a profiler or monitoring agent, loaded while the JVM ran"
+    )
+    return Cause(
+        "crash-agent", f"agent {name}", f"the agent {name} crashed: {name_of(frame)}{_through(case)}", [how, *_reason(case)],
+        next=case.next_in_core, alike=f"agent {_site(frame)}",
+    )  # fmt: skip
+
+
+def _library_of(option: re.Match[str]) -> str | None:
+    return file_of(option[1]) if option[1] else f"lib{option[2]}.so"
 
 
 def wrong_libc(case: Case) -> Cause | None:

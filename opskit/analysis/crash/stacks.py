@@ -22,7 +22,7 @@ Who = Literal[
 
 _RUNTIME = re.compile(
     r"(?:libc|libm|libpthread|libdl|librt|libgcc_s|libstdc\+\+|libc\+\+|ld-linux[\w-]{0,20}|ld|libresolv)(?:-[\d.]{1,9})?\.so[\d.]{0,12}"
-    r"|libnss_\w{1,20}\.so[\d.]{0,9}|libsystem_\w{1,30}\.dylib|(?i:ntdll|kernel32|kernelbase|msvcrt|ucrtbase|vcruntime140|msvcp140)\.dll"
+    r"|libnss_[\w-]{1,20}(?:\.[\d]{1,2})?\.so[\d.]{0,9}|libsystem_\w{1,30}\.dylib|(?i:ntdll|kernel32|kernelbase|msvcrt|ucrtbase|vcruntime140|msvcp140)\.dll"
     r"|ld-musl-[\w]{1,20}\.so\.1|libc\.musl-[\w]{1,20}\.so\.1|linux-vdso\.so\.1|\[vdso\]"
 )
 _VM = re.compile(r"libjvm\.(?:so|dylib)|libj9\w{0,30}\.so|libjclse\w{0,10}\.so|libomr\w{0,20}\.so|jvm\.dll")
@@ -227,5 +227,5 @@ def _called_from_java(report: CrashReport, top: Frame, caller: Frame) -> Culprit
     if is_foreign or any("nep_invoker" in frame.text or "linkToNative" in frame.text for frame in frames_of(report)):
         return Culprit("foreign-function", caller, top)
     if top.kind == "v":
-        return Culprit("compiled", caller, top)
+        return Culprit("interpreted" if caller.kind == "j" else "compiled", caller, top)
     return Culprit("jvm" if is_vm(top) else "runtime" if is_runtime(top) else _no_library(top), top)

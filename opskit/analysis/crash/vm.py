@@ -69,7 +69,7 @@ def compiler(case: Case) -> Cause | None:
         evidence.append(f"{case.read.replay} repeats the compilation: add it to a bug report")
     return Cause(
         "crash-compiler", f"the {name} compiler{what}",
-        f"the {name} compiler of the JVM crashed{what}: a bug of this JDK; exclude the method, and install the newest update",
+        f"the {name} compiler of the JVM crashed{what}: as a rule a bug of this JDK; exclude the method, and install the newest update",
         evidence, started_with(exclude(case, method)) if method else None,
         started_with(_without_compiler(case, name)),
         alike=f"compiler {name} {'.'.join(method) if method else _site(case)}",
@@ -197,6 +197,8 @@ def unexplained(case: Case) -> Cause:
     lacks += [] if case.read.core and case.read.core.path else ["no core file"]
     if frame is not None and frame.name is None and case.culprit.who in ("runtime", "nowhere"):
         lacks.append("the stack was not unwound to a caller")
+    if case.culprit.who == "interpreted":
+        lacks.append("interpreted code fails where native code or Unsafe has damaged the Java heap: -Xcheck:jni tells")
     return Cause(
         "crash-unexplained", name_of(frame) if frame else "unknown",
         f"{event.name}{where}{case.called_by}: the report does not show who is to blame",

@@ -147,7 +147,8 @@ def reads_of(data: bytes, name: str, written_s: float | None, around: Around | N
         if around is not None and report.pid is not None:
             path = f"{around.beside}/replay_pid{report.pid}.log"
             replay = path if _is_regular(optional(around.fs.file_id_at, path)) else None
-        found.append(Read(name, report, core, written_s, replay))
+        at_s = report.at_s if report.is_in_output else None  # a program's output is written on after the crash
+        found.append(Read(name, report, core, written_s if at_s is None else at_s, replay))
     return found
 
 

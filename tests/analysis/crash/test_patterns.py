@@ -21,6 +21,7 @@ from crashreports import (
     vm,
 )
 
+from opskit.analysis.crash.case import task_method
 from opskit.analysis.crash.judge import judge
 from opskit.collect.crash.facts import Core
 from opskit.jvm.logs.crashes.record import Event, Frame, Heap, Thread
@@ -78,7 +79,7 @@ CASES = {
     "below the stack": (overflow(address=STACK_LOW - 0x800, thread=LOW._replace(sp=STACK_LOW - 0x700)), "crash-stack-overflow", "overflowed"),
     # mapped files
     "a truncated file": (bus(), "crash-mapped-file", "a page of /data/index.bin does not exist"),
-    "read of a truncated file": (bus(registers={"ERR": 4, "TRAPNO": 14}), "crash-mapped-file", "read by com.acme.Order.total: it was truncated or replaced in place while it was mapped"),
+    "read of a truncated file": (bus(registers={"ERR": 4, "TRAPNO": 14}), "crash-mapped-file", "read by com.acme.Order.total: it was truncated or replaced in place while it was mapped, or its disk returned a read error"),
     "hsperfdata": (bus(at="/tmp/hsperfdata_app/4242", frames=(vm("PerfMemory::alloc"),)), "crash-mapped-file", "/tmp was full, as a rule"),
     "a mapping that is not named": (bus(at=None), "crash-mapped-file", "a mapped file"),
     "a JAR that was changed": (bus(at=None, frames=(native("libzip.so", "newEntry"), method("java.util.zip.ZipFile.getEntry"), APPLICATION)), "crash-mapped-file", "a JAR or ZIP file"),
@@ -100,6 +101,7 @@ CASES = {
     "a jump to nowhere": (report(signal(address=0, pc=0), Frame("C", "0x0000000000000000"), FOO, APPLICATION), "crash-native-library", "jumped to an address without code"),
     "a jump to nowhere after a failed load": (report(signal(address=0, pc=0), Frame("C", "0x0000000000000000"), APPLICATION, last_events=("java/lang/UnsatisfiedLinkError: no foo in java.library.path",)), "crash-library-missing", "could not be loaded"),
     "an agent": (report(signal(), native("libprofiler.so", "sample"), vm("JvmtiExport::post"), APPLICATION, jvm_arguments="-agentpath:/opt/x/libprofiler.so=start -Xmx1g"), "crash-agent", "libprofiler.so"),
+    "a profiler that was attached": (report(signal(), native("libasyncProfiler.so", "StackFrame::pc"), APPLICATION), "crash-agent", "libasyncProfiler.so"),
     "an agent that is not to blame": (report(signal(), FOO, APPLICATION, jvm_arguments="-agentpath:/opt/x/libprofiler.so=start"), "crash-native-library", "libfoo.so"),
     "a profiler in AsyncGetCallTrace": (report(signal(), vm("AsyncGetCallTrace"), native("libasyncProfiler.so", "Profiler::sample"), jvm_arguments="-agentpath:/opt/libasyncProfiler.so=start"), "crash-agent", "AsyncGetCallTrace"),
     "glibc's library on musl": (report(signal(), FOO, APPLICATION, libraries=(*MUSL, "/usr/lib/libgcompat.so.0")), "crash-wrong-libc", "built for glibc"),
@@ -134,6 +136,9 @@ CASES = {
     "the JVM at its start": (report(signal(), vm("Arguments::parse"), vm("Threads::create_vm"), native("libjli.so", "JavaMain"), uptime_s=0.02), "crash-jvm-internal", "Arguments::parse"),
     "the JVM without symbols, called by its launcher": (report(signal(), vm(None), vm(None), native("libjli.so", "JavaMain")), "crash-jvm-internal", "libjvm.so"),
     "nothing but libc": (report(signal(), native("libc.so.6")), "crash-unexplained", "does not show who is to blame"),
+    "interpreted code": (report(signal(), APPLICATION, *ENTRY), "crash-unexplained", "SIGSEGV in com.acme.Order.total"),
+    "a stub of interpreted code": (report(signal(), stub("StubRoutines::x"), APPLICATION, *ENTRY), "crash-unexplained", "does not show who is to blame"),
+    "a checksum of a buffer": (report(signal(), stub("StubRoutines::updateBytesCRC32"), method("java.util.zip.CRC32.updateByteBuffer0"), APPLICATION), "crash-use-after-unmap", "com.acme.Order.total"),
     "no stack": (report(signal(), frame=None, complete=False), "crash-unexplained", "does not show who is to blame"),
     # memory
     "the Java heap": (report(Event("java-heap", "OutOfMemory encountered: Java heap space"), APPLICATION, heap=Heap(used_bytes=60 * MIB, max_bytes=64 * MIB)), "crash-java-heap", "com.acme.Order.total asked for memory"),
@@ -202,16 +207,46 @@ def test_the_method_of_the_compile_task_is_excluded():
     assert any("/srv/replay_pid4242.log" in each for each in verdict.evidence)
 
 
+@pytest.mark.parametrize(
+    ("task", "method"),
+    [
+        (TASK, ("com.acme.Order$Line", "total")),
+        ("C2:279  !   cf.<init>([B)V (2712 bytes)", ("cf", "<init>")),
+        ("opto: 11      java.lang.Thread.setPriority(I)V (53 bytes)", ("java.lang.Thread", "setPriority")),
+        ("C1:    143   71   !   3       java.util.Map$1::get @ 12 (23 bytes)", ("java.util.Map$1", "get")),
+        ("java/lang/String.hashCode()I", ("java.lang.String", "hashCode")),
+        ("C2: (23 bytes)", None),
+        (None, None),
+    ],
+)
+def test_the_method_of_a_compile_task(task, method):
+    """Of JDK 6 to 25, and of OpenJ9."""
+    assert task_method(task) == method
+
+
 def test_options_are_those_of_the_jvm():
     """OpenJ9 has no CompileCommand, and no tiers by that name."""
     jit = Thread("JavaThread", "JIT Compilation Thread-000")
-    made = report(
-        signal(), native("libj9jit29.so", "TR::compile"), thread=jit, compile_task="com/acme/Order.total (hot)"
-    )
+    made = report(signal(), native("libj9jit29.so", "TR::compile"), thread=jit, compile_task="com/acme/Order.total()J")
     verdict = judge(facts(made._replace(dialect="openj9"))).verdicts[0]
     assert (verdict.pattern, verdict.next) == ("crash-compiler", "java -Xint …")
     compiled = report(signal(), method("com.acme.Order.total", "J"))._replace(dialect="openj9")
     assert judge(facts(compiled)).verdicts[0].fix == "java '-Xjit:exclude={com/acme/Order.total*}' …"
+
+
+@pytest.mark.parametrize(
+    ("thread", "fix"),
+    [
+        (LOW, "java -Xss8m …"),
+        (LOW._replace(tid=4242), "ulimit -s unlimited"),
+        (LOW._replace(kind="CompilerThread", name="C2 CompilerThread0"), "java -XX:CompilerThreadStackSize=8192 …"),
+        (LOW._replace(kind="VMThread", name="VM Thread"), "java -XX:VMThreadStackSize=8192 …"),
+    ],
+    ids=["java", "primordial", "compiler", "vm"],
+)
+def test_the_option_for_a_larger_stack(thread, fix):
+    """It depends on the kind of thread."""
+    assert judge(facts(overflow(thread=thread))).verdicts[0].fix == fix
 
 
 def test_a_core_file_is_the_closer_look():

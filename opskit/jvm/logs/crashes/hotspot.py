@@ -11,6 +11,7 @@ from opskit.jvm.logs.crashes.header import parse_header, with_siginfo
 from opskit.jvm.logs.crashes.heap import parse_heap
 from opskit.jvm.logs.crashes.machine import parse_machine
 from opskit.jvm.logs.crashes.mappings import parse_mappings
+from opskit.jvm.logs.crashes.moment import epoch_of
 from opskit.jvm.logs.crashes.record import CrashReport, Thread
 from opskit.jvm.logs.crashes.sections import Sections
 from opskit.quantities import decimal, hexadecimal, integer
@@ -22,7 +23,9 @@ if TYPE_CHECKING:
 
 # (11.0.9+11), (build 1.8.0_402-b06), (26-ea+10); a vendor's version before it has no bracket or begins with a name. JDK 6: 6.0_30-b12
 _MAJOR = re.compile(r"(?:^|\((?:build )?)(?:1\.)?([0-9]{1,2})[._+-]")
-_MAJOR_OF_VM = re.compile(r"\(([0-9]{1,2})[^ ,()+]{0,40}\+")
+_MAJOR_OF_VM = re.compile(
+    r"\((?:1\.(?=[0-9]\.)|(?=[^ ,()+]{1,40}\+))([0-9]{1,2})"
+)  # (21.0.8+9-LTS, …), JDK 5: (1.5.0_01-b08 …)
 _CURRENT = re.compile(r"Current thread \(0x[0-9a-fA-F]{1,16}\): +([A-Za-z][A-Za-z0-9_]{0,63})")
 _STATE = re.compile(r"\[(_thread_[A-Za-z_]{1,40})")
 _ID = re.compile(r"\bid=([0-9]{1,20})")
@@ -99,6 +102,7 @@ def parse_hotspot(lines: Sequence[str]) -> CrashReport | None:
         any(line.startswith(_ERRORS) for line in lines),
         _is_complete(found, major),
         head.report_file,
+        at_s=epoch_of(at),
     )
 
 

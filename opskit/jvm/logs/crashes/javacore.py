@@ -26,6 +26,7 @@ import re
 from typing import TYPE_CHECKING
 
 from opskit.jvm.logs.crashes.header import code_name
+from opskit.jvm.logs.crashes.moment import epoch_of_utc
 from opskit.jvm.logs.crashes.record import CrashReport, Event, Frame, Heap, Machine, Thread
 from opskit.quantities import hexadecimal, integer
 
@@ -131,6 +132,7 @@ def parse_javacore(lines: Sequence[str]) -> CrashReport | None:
         heap=_heap(found),
         machine=_machine(found),
         complete=found.is_whole,
+        at_s=epoch_of_utc(found.after("1TIDATETIMEUTC", "Date:")),
     )
 
 

@@ -9,7 +9,7 @@ from opskit.errors import BadInput
 from opskit.jvm.dumps.sniff import content_type
 from opskit.jvm.logs.crashes.hotspot import parse_hotspot
 from opskit.jvm.logs.crashes.javacore import parse_javacore, why_no_crash
-from opskit.jvm.logs.crashes.unwrap import LONGEST_PREFIX, unwrap
+from opskit.jvm.logs.crashes.unwrap import unwrap
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -27,6 +27,7 @@ _LONGEST_REPORT = 16 << 20  # one of 10,000 threads and 60,000 mappings has 10 M
 _MOST_REPORTS, _MOST_READ = 1000, 128 << 20
 _SNIFFED = 1 << 16
 _BEFORE = 2048
+_LONGEST_JSON_PREFIX = 1 << 14  # a pod's labels, which some shippers write before the line
 # What the JVM says in the program's output directly before its header.
 _NOTES = re.compile(
     r"An irrecoverable stack overflow has occurred|Please check if any of your loaded \.so files"
@@ -41,6 +42,15 @@ _PARTS = (
     b"vm_info: ",
 )
 _MINIDUMP = b"MDMP"
+# Other traces of a process that ended so.
+_OTHERS = (
+    (b"SegfaultHandler caught a segfault", "the output of a GraalVM native image that crashed; it has no hs_err file"),
+    (b"JvmtiExport can_", "the replay file of a JIT compiler; the report beside it has the name hs_err_pidN.log"),
+    (
+        b" segfault at ",
+        "a kernel log; it says that a process crashed, and the JVM's own report has the name hs_err_pidN.log",
+    ),
+)
 
 
 def parse(data: bytes | str, source: str) -> CrashReport:
@@ -86,7 +96,7 @@ def _places(data: bytes, mark: bytes) -> Iterator[int]:
 
 def _report(data: bytes, begin: int, end: int) -> CrashReport | None:
     """The report whose mark stands at `begin`."""
-    window = max(0, begin - LONGEST_PREFIX * 2)
+    window = max(0, begin - _LONGEST_JSON_PREFIX)
     line = max(data.rfind(b"\n", window, begin) + 1, window)
     prefix = _decoded(data[line:begin])
     lines = unwrap(_decoded(data[line:end]), prefix)
@@ -137,6 +147,9 @@ def _instead(data: bytes, starts: Sequence[int]) -> str:
     if could_not_start:
         why = _decoded(rest.lstrip().partition(b"\n")[0][:200]).strip()
         return f"the output of a JVM that did not start: {why}"
+    for mark, what in _OTHERS:
+        if mark in head:
+            return what
     if b"JRE version:" in head and b"S U M M A R Y" in head:
         return "the answer of jcmd PID VM.info, by a JVM that ran"
     if any(mark in head for mark in _PARTS):

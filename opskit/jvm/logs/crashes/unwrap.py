@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-LONGEST_PREFIX = 512
+_LONGEST_PREFIX = 512
 LONGEST_LINE = 1 << 17
 _MOST_LINES = 500_000
 _JSON_KEY = re.compile(r'\{.*"([A-Za-z_@.]{1,32})" ?: ?"')
@@ -31,7 +31,7 @@ def unwrap(text: str, prefix: str) -> list[str]:
     key = _JSON_KEY.fullmatch(prefix)
     if key:
         return _of_json(lines, key[1])
-    if len(prefix) > LONGEST_PREFIX:
+    if len(prefix) > _LONGEST_PREFIX:
         return [line[:LONGEST_LINE].rstrip("\r") for line in lines]
     return _without(lines, re.compile(_pattern(prefix)).match)
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from opskit import shell
 from opskit.analysis.crash.case import SOON_S, age_words, name_of, place_of
-from opskit.analysis.crash.judge import FINDINGS_OF_CAUSES
+from opskit.analysis.crash.judge import FINDINGS_OF_CAUSES, scattered
 from opskit.analysis.crash.stacks import innermost
 from opskit.jvm.launch import main_of_command
 from opskit.quantities import listed, plural, short_duration
@@ -125,7 +125,7 @@ def died(verdict: Verdict) -> str:
 
 def _sentence(verdict: Verdict) -> str:
     at = verdict.read.report.at
-    frame = verdict.application
+    frame = verdict.application if verdict.pattern != "crash-gc" else None  # it only asked for the collection
     nearest = (
         f"; nearest application frame {name_of(frame)}"
         if frame is not None and name_of(frame) not in verdict.blamed
@@ -184,7 +184,7 @@ def _detailed(verdict: Verdict, shown: Shown) -> list[Block[Any]]:
 
     rows = list(main_rows(verdict))
     if not shown.verbose:
-        return [block(_ROW, rows, None)]
+        return [Block(_ROW, rows[: row_limit(shown.top, None)], len(rows))]
     found = [block(_ROW, rows, "report")]
     frames, more = frame_rows(verdict.read.report), list(more_rows(verdict))
     found += [block(_FRAME, frames, "stack")] if frames else []
@@ -216,6 +216,8 @@ def _notes(result: Result, shown: Shown) -> Iterator[str]:
     if others:
         number = sum(len(group.verdicts) for group in others)
         yield f"{plural(number, 'more crash', 'more crashes')} of {plural(len(others), 'other cause')}: in the table (-n 0)"
+    if damage := scattered(result.groups):
+        yield damage
     unread = [place for place in facts.places if place.why_not is not None]
     if unread and not shown.verbose:
         yield f"{plural(len(unread), 'place')} could not be read: {unread[0].path}: {unread[0].why_not}"

@@ -153,6 +153,22 @@ def test_the_release_is_read_from_every_vendors_version(version, major):
     assert (report.java_major, report.runtime) == (major, version.strip())
 
 
+def test_reports_of_jdk_5_and_6():
+    """Another sentence, no JRE version, the release in the line of the VM, registers of SPARC."""
+    text = (
+        "#\n# An unexpected error has been detected by HotSpot Virtual Machine:\n#\n"
+        "#  SIGSEGV (0xb) at pc=0xfe9bb960, pid=20929, tid=17\n#\n"
+        "# Java VM: Java HotSpot(TM) Server VM (1.5.0_01-b08 mixed mode)\n# Problematic frame:\n# V  [libjvm.so+0x1bb960]\n#\n\n"
+        "---------------  T H R E A D  ---------------\n\n"
+        'Current thread (0x01a770e0):  JavaThread "JiraQuartz-1" [_thread_in_vm, id=17]\n\n'
+        "siginfo:si_signo=11, si_errno=0, si_code=1, si_addr=0x00000000\n\nRegisters:\n O0=0xf5999882 O1=0xf5999883\n\n"
+    )
+    report = parse(text, "a file")
+    assert (report.java_major, report.pid, report.frame.library) == (5, 20929, "libjvm.so")
+    assert (report.event.code, report.event.address, report.thread.tid) == ("SEGV_MAPERR", 0, 17)
+    assert report.registers == {"O0": 0xF5999882, "O1": 0xF5999883}
+
+
 @pytest.mark.parametrize(
     "core",
     [

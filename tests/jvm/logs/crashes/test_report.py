@@ -115,6 +115,7 @@ def wrapped(text, way):
         "containerd": lambda number, line: f"2026-11-23T15:04:{number % 60:02}.{number * 7919:09}Z stdout F {line}",
         "seconds": lambda number, line: f"2026-11-23T15:04:{number % 60:02}{'.5' * (number % 2)}Z stderr F {line}",
         "docker": lambda number, line: json.dumps({"log": line + "\n", "stream": "stdout", "time": f"2026-11-23T15:04:05.{number}Z"}),
+        "fluentd": lambda number, line: json.dumps({"kubernetes": {"labels": {f"label-{each}": "x" * 60 for each in range(30)}}, "log": line}),
         "compose": lambda number, line: f"web-1  | {line}".rstrip(),
         "syslog": lambda number, line: f"Nov 23 15:04:{number % 60:02} host java[812]: {line}",
         "quoted": lambda number, line: f"> {line}".rstrip(),
@@ -123,7 +124,7 @@ def wrapped(text, way):
     return "\n".join(ways[way](number, line) for number, line in enumerate(lines))
 
 
-@pytest.mark.parametrize("way", ["containerd", "seconds", "docker", "compose", "syslog", "quoted", "crlf"])
+@pytest.mark.parametrize("way", ["containerd", "seconds", "docker", "fluentd", "compose", "syslog", "quoted", "crlf"])
 def test_a_report_in_a_programs_output_is_the_same(way):
     """What a log shipper puts before each line is taken off, digits of all lengths."""
     expected = parse(UNSAFE, "a file")
@@ -204,12 +205,15 @@ def test_variables_of_the_environment_are_no_titles():
         (b"#\n# JRE version: x\n\n---------------  S U M M A R Y ------------\n", "the answer of jcmd PID VM.info"),
         (b"---------------  T H R E A D  ---------------\n", "without its beginning"),
         (b"Error occurred during initialization of VM\nCould not reserve enough space\n", "did not start: Could not reserve enough space"),
+        (b"[ [ SubstrateSegfaultHandler caught a segfault. ] ]\n", "a GraalVM native image"),
+        (b"JvmtiExport can_access_local_variables 0\n", "the replay file of a JIT compiler"),
+        (b"[12.5] java[42]: segfault at 0 ip 0000 sp 0000 error 4 in libfoo.so\n", "a kernel log"),
         (b"# A fatal error has been detected by the Java Runtime Environment:\nhello\n", "text that begins with '# A fatal error"),
         (b"INFO: logged # A fatal error has been detected by the Java Runtime Environment: of a child\nINFO: done\n", "text that begins with 'INFO"),
     ],
     ids=[
         "nothing", "core", "library", "minidump", "gzip", "heap-dump", "thread-dump", "histogram", "vm-info", "part", "no-start",
-        "no-event", "mentioned",
+        "native-image", "replay", "kernel-log", "no-event", "mentioned",
     ],
 )  # fmt: skip
 def test_what_is_no_report_is_named(data, said):

@@ -178,7 +178,7 @@ def why_not_read(error: OSError) -> str:
 
 def unpacked(data: bytes, name: str) -> bytes:
     """A file's text, unpacked where it is gzip; of a truncated or damaged one what can be read. Raises BadInput."""
-    return joined(_gunzipped(data), name) if data.startswith(GZIP) else data
+    return joined(_gunzipped(data), name, LARGEST_BYTES) if data.startswith(GZIP) else data
 
 
 def _gunzipped(data: bytes) -> Iterable[bytes]:
@@ -188,7 +188,7 @@ def _gunzipped(data: bytes) -> Iterable[bytes]:
         return
 
 
-def joined(chunks: Iterable[bytes], name: str, most_bytes: int = LARGEST_BYTES) -> bytes:
+def joined(chunks: Iterable[bytes], name: str, most_bytes: int) -> bytes:
     """All chunks. Raises BadInput above the limit."""
     found, left = [], most_bytes
     for chunk in chunks:

@@ -10,6 +10,7 @@ import crashes
 import pytest
 from corefiles import core_bytes
 
+from opskit.collect.crash import collect as collecting
 from opskit.collect.crash import directory as listing
 from opskit.collect.crash.collect import collect
 from opskit.collect.crash.facts import Request
@@ -86,14 +87,15 @@ def test_gzip_files_are_unpacked(host, tmp_path):
     assert found(host, tmp_path / "hs_err_pid1.log.gz").read[0].report.event.name == "SIGSEGV"
 
 
-def test_a_zip_bomb_in_a_directory_is_refused(host, tmp_path):
+def test_a_zip_bomb_in_a_directory_is_refused(host, tmp_path, monkeypatch):
     """More than the limit is not unpacked."""
+    monkeypatch.setattr(listing, "LARGEST_BYTES", 4 << 20)
     with gzip.open(tmp_path / "hs_err_pid1.log.gz", "wb", compresslevel=1) as file:
         for _ in range((listing.LARGEST_BYTES >> 20) + 2):
             file.write(bytes(1 << 20))
     facts = found(host, tmp_path)
     assert facts.read == []
-    assert "more than 64 MiB" in facts.unread[0].why
+    assert "more than 4 MiB" in facts.unread[0].why
 
 
 def test_a_hostile_directory_is_read_without_harm(host, put):
@@ -166,9 +168,10 @@ def test_one_unreadable_file_costs_itself_only(host, put):
         found(host, place / "nothing")
 
 
-def test_an_endless_file_is_an_error(host):
+def test_an_endless_file_is_an_error(host, monkeypatch):
     """It is read up to a limit."""
-    with pytest.raises(BadInput, match="more than 256 MiB"):
+    monkeypatch.setattr(collecting, "_LARGEST_BYTES", 8 << 20)
+    with pytest.raises(BadInput, match="more than 8 MiB"):
         found(host, "/dev/zero")
 
 

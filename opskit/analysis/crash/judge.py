@@ -88,13 +88,19 @@ def _found(case: Case) -> Iterator[Cause | None]:
 def _grouped(verdicts: Sequence[Verdict]) -> list[Group]:
     """Reports of the same cause, the most frequent first; each group's newest first."""
     by_cause: dict[str, list[Verdict]] = {}
-    for verdict in sorted(verdicts, key=_newest_first):
+    for verdict in sorted(verdicts, key=newest_first):
         by_cause.setdefault(verdict.alike, []).append(verdict)
     return sorted((Group(alike[0], alike) for alike in by_cause.values()), key=lambda group: -len(group.verdicts))
 
 
-def _newest_first(verdict: Verdict) -> float:
-    return -(verdict.read.modified_s or 0.0)
+def crashed_s(verdict: Verdict) -> float | None:
+    """When it crashed, since the epoch: when the file was written, else as the report says."""
+    return verdict.read.report.at_s if verdict.read.modified_s is None else verdict.read.modified_s
+
+
+def newest_first(verdict: Verdict) -> float:
+    """The key that sorts the newest crash first."""
+    return -(crashed_s(verdict) or 0.0)
 
 
 def _findings(groups: Sequence[Group], *, is_search: bool) -> Iterator[Finding]:

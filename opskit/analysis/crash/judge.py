@@ -57,6 +57,7 @@ _ANYWHERE = (
     "crash-unexplained",
 )
 _MANY_PLACES = 3
+_OF_JDK = (*_ANYWHERE, "crash-jdk-library", "crash-illegal-instruction")
 FINDINGS_OF_CAUSES = 3  # of several crashes: the table has all
 
 
@@ -122,13 +123,11 @@ def _look_at(verdict: Verdict) -> str:
 
 
 def _old(groups: Sequence[Group]) -> Iterator[Finding]:
-    """One note about a JDK that was old when it crashed."""
+    """One note about a JDK that was old when it crashed, where the JDK may be to blame."""
     for group in groups:
-        if old := old_release(group.first.read.report):
-            yield Finding(
-                "crash-jdk-old", "note", Entity("file", group.first.read.name),
-                f"JDK {old.name} was released in {old.released}, {old.months} months before: later updates of {old.major} fix crashes", "",
-            )  # fmt: skip
+        old = old_release(group.first.read.report) if group.first.pattern in _OF_JDK else None
+        if old is not None:
+            yield Finding("crash-jdk-old", "note", Entity("file", group.first.read.name), old, "")
             return
 
 

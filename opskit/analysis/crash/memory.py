@@ -224,6 +224,16 @@ def _compressed_oops(case: Case) -> Cause | None:
     )  # fmt: skip
 
 
+def _accounts(case: Case) -> tuple[bool, str] | None:
+    """(whether vm.overcommit_memory=2 may have refused it, the figures): under it Committed_AS never passes CommitLimit."""
+    machine = case.report.machine
+    committed, limit = machine.committed_bytes, machine.commit_limit_bytes
+    if committed is None or not limit:
+        return None
+    words = f"Committed_AS {short_size(committed)}, CommitLimit {short_size(limit)}"
+    return committed <= limit <= committed + (case.report.event.bytes_refused or 0) + limit * _LITTLE, words
+
+
 def _overcommit(case: Case) -> Cause:
     """What remains where memory was free and no limit of the process is reached; else no verdict beyond what the file says."""
     machine, share = case.report.machine, _maps_share(case)
@@ -233,7 +243,14 @@ def _overcommit(case: Case) -> Cause:
             next_=shell.command("opskit", "limits"),
         )  # fmt: skip
     though = f"{_refused_words(case)} though the machine had {_free_words(case)}"
-    if share is None:
+    accounts = _accounts(case)
+    if accounts is not None and not accounts[0]:
+        return _cause(
+            case, "crash-native-memory", "vm.max_map_count, as far as the report shows" if share is None else "native memory",
+            f"{though}; strict overcommit accounting did not refuse it", accounts[1], None if share is None else f"{machine.maps:,} of {_allowed_maps(case):,} mappings",
+            next_=shell.command("sysctl", "vm.max_map_count") if share is None else shell.command("opskit", "limits"),
+        )  # fmt: skip
+    if share is None and accounts is None:
         return _cause(
             case, "crash-native-memory", "vm.max_map_count, or strict overcommit accounting",
             f"{though}: its mappings reached vm.max_map_count, or vm.overcommit_memory=2 refuses so", "the report lacks the number of mappings",
@@ -241,6 +258,6 @@ def _overcommit(case: Case) -> Cause:
         )  # fmt: skip
     return _cause(
         case, "crash-overcommit", "strict overcommit accounting, as far as the report shows", f"{though}: vm.overcommit_memory=2 refuses so",
-        "ulimit -v is unlimited", f"{machine.maps:,} of {_allowed_maps(case):,} mappings",
+        "ulimit -v is unlimited", None if share is None else f"{machine.maps:,} of {_allowed_maps(case):,} mappings", accounts and accounts[1],
         next_=shell.command("sysctl", "vm.overcommit_memory", "vm.overcommit_ratio", "vm.overcommit_kbytes"),
     )  # fmt: skip

@@ -42,7 +42,7 @@ def parse_machine(found: Sections, maps: int | None) -> Machine:
         _os(found),
         integer(cpus[1]) if cpus else None,
         bytes_of(physical[1]) if physical else None,
-        bytes_of(physical[2]) if physical else None,
+        _free_bytes(found, bytes_of(physical[1]), bytes_of(physical[2])) if physical else None,
         bytes_of(swap[2]) if swap else None,
         found.value("load average"),
         _limits(found.line("rlimit")),
@@ -55,6 +55,10 @@ def parse_machine(found: Sections, maps: int | None) -> Machine:
         maps if listed is None else listed,
         integer(found.value("/proc/sys/kernel/threads-max") or ""),
         integer(found.value("/proc/sys/kernel/pid_max") or ""),
+        _size_in(found, "CommitLimit"),
+        _size_in(found, "Committed_AS"),
+        _size_in(found, "Resident Set Size"),
+        _size_in(found, "Virtual Size"),
     )
 
 
@@ -62,6 +66,18 @@ def size_of(text: str | None) -> int | None:
     """Bytes in `536870912`, `524288 k` or `1 kB`; None for `unlimited`, `not supported` and -1."""
     found = _SIZE.fullmatch((text or "").strip())
     return bytes_of(found[1] + found[2]) if found else None
+
+
+def _size_in(found: Sections, title: str) -> int | None:
+    """The size at the beginning of a value: `5748208 kB`, `50380K (peak: …)`."""
+    size = _SIZE.match(found.value(title) or "")
+    return bytes_of(size[1] + size[2]) if size else None
+
+
+def _free_bytes(found: Sections, memory: int | None, free: int | None) -> int | None:
+    """MemAvailable, unless the line tells of a container. JDK 8 and 11 print MemFree, which lacks the page cache."""
+    available = _size_in(found, "MemAvailable")
+    return free if available is None or _size_in(found, "MemTotal") != memory else available
 
 
 def _first_size(found: Sections, titles: tuple[str, ...]) -> int | None:

@@ -66,7 +66,7 @@ class Machine(NamedTuple):
     os: str | None = None
     cpus: int | None = None
     memory_bytes: int | None = None
-    free_bytes: int | None = None
+    free_bytes: int | None = None  # MemAvailable where the report has it: MemFree lacks the page cache
     swap_free_bytes: int | None = None
     load: str | None = None
     limits: Mapping[str, str] = {}
@@ -79,6 +79,10 @@ class Machine(NamedTuple):
     maps: int | None = None  # mappings listed in the file
     threads_max: int | None = None
     pid_max: int | None = None
+    commit_limit_bytes: int | None = None  # meminfo's CommitLimit, which vm.overcommit_memory=2 enforces
+    committed_bytes: int | None = None  # meminfo's Committed_AS
+    rss_bytes: int | None = None  # of the JVM, from JDK 17 on
+    virtual_bytes: int | None = None
 
 
 class Heap(NamedTuple):

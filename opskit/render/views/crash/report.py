@@ -43,7 +43,7 @@ class Shown(NamedTuple):
 _ROW: Sequence[Field[Row]] = (Field("name", TEXT, "what", json=False), Field("value", TEXT, "value", json=False))
 _FRAME: Sequence[Field[Row]] = (Field("name", TEXT, "kind", json=False), Field("value", TEXT, "frame", json=False))
 _PLACE: Sequence[Field[Place]] = (
-    Field("path", TEXT, "place"),
+    Field("path", TEXT, "place", lambda place: place.path or "/"),
     Field("what", TEXT, "what"),
     Field("found", COUNT, "reports", lambda place: len(place.found)),
     Field("why_not", TEXT, "not read"),
@@ -163,7 +163,7 @@ def _nothing(result: Result, shown: Shown) -> str:
     if shown.named:
         looked = [place.path if place.what == "directory" else f"{place.path}, a {place.what}" for place in read]
         return f"no crash report in {listed(looked, _NAMES)}" if looked else "no crash report was read"
-    names = listed(list(dict.fromkeys(place.path for place in read)), _NAMES, see="-v")
+    names = listed(list(dict.fromkeys(place.path or "/" for place in read)), _NAMES, see="-v")
     where = (
         f"in {plural(len(read), 'place')} where JVMs write them: {names}" if read else "found: no place could be read"
     )
@@ -232,7 +232,10 @@ def _of_report(verdict: Verdict, result: Result) -> Iterator[str]:
     report, core = verdict.read.report, verdict.read.core
     if len(result.verdicts) > 1 or result.facts.places:
         return
-    if not report.complete:
+    if not report.complete and report.report_file:
+        command = shell.command("opskit", "crash", *shell.operands(report.report_file))
+        yield f"this is only its beginning, from the JVM's output; the whole report: {command}"
+    elif not report.complete:
         yield "the report is cut off: what comes later in it is unknown"
     if report.is_error_in_error_handler:
         yield "the JVM crashed again while it wrote the report: parts of it are missing"

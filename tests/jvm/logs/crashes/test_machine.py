@@ -74,6 +74,25 @@ def test_a_container_of_each_version_of_cgroups():
     assert (unlimited.container, unlimited.container_memory_bytes, unlimited.container_cpus) == ("cgroupv1", None, None)
 
 
+def test_free_memory_counts_the_page_cache():
+    """JDK 8 prints MemFree; the report's meminfo has MemAvailable. In a container the line is the container's."""
+    meminfo = ("/proc/meminfo:", "MemTotal:       1000000 kB", "MemFree:         10000 kB", "MemAvailable:    600000 kB",
+        "CommitLimit:     500000 kB", "Committed_AS:    400000 kB")  # fmt: skip
+    host = machine(
+        *meminfo,
+        "Memory: 4k page, physical 1000000k(10000k free), swap 0k(0k free)",
+        "Resident Set Size: 50380K (peak: 50K)",
+    )
+    assert (host.memory_bytes, host.free_bytes) == (1_000_000 << 10, 600_000 << 10)
+    assert (host.commit_limit_bytes, host.committed_bytes, host.rss_bytes) == (
+        500_000 << 10,
+        400_000 << 10,
+        50380 << 10,
+    )
+    container = machine(*meminfo, "Memory: 4k page, physical 524288k(1000k free), swap 0k(0k free)")
+    assert container.free_bytes == 1000 << 10
+
+
 def test_memory_of_linux_and_of_windows():
     """Physical memory, free memory, free swap; the kernel's limits on a line of their own in JDK 11."""
     linux = machine(

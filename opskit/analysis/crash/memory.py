@@ -254,7 +254,7 @@ def _overcommit(case: Case) -> Cause:
             f"{though}; strict overcommit accounting did not refuse it", accounts[1], None if share is None else f"{machine.maps:,} of {_allowed_maps(case):,} mappings",
             next_=shell.command("sysctl", "vm.max_map_count") if share is None else shell.command("opskit", "limits"),
         )  # fmt: skip
-    if share is None:
+    if share is None and accounts is None:
         return _cause(
             case, "crash-native-memory", "vm.max_map_count, or strict overcommit accounting",
             f"{though}: its mappings reached vm.max_map_count, or vm.overcommit_memory=2 refuses so", "the report lacks the number of mappings",
@@ -262,6 +262,6 @@ def _overcommit(case: Case) -> Cause:
         )  # fmt: skip
     return _cause(
         case, "crash-overcommit", "strict overcommit accounting, as far as the report shows", f"{though}: vm.overcommit_memory=2 refuses so",
-        "ulimit -v is unlimited", f"{machine.maps:,} of {_allowed_maps(case):,} mappings",
+        "ulimit -v is unlimited", None if share is None else f"{machine.maps:,} of {_allowed_maps(case):,} mappings", accounts and accounts[1],
         next_=shell.command("sysctl", "vm.overcommit_memory", "vm.overcommit_ratio", "vm.overcommit_kbytes"),
     )  # fmt: skip

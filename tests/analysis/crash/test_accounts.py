@@ -30,8 +30,9 @@ def blamed(committed, limit, maps=500):
         (500 * MIB, 1000 * MIB, 500, "crash-native-memory"),
         (1500 * MIB, 1000 * MIB, 500, "crash-native-memory"),
         (500 * MIB, 1000 * MIB, None, "crash-native-memory"),
+        (990 * MIB, 1000 * MIB, None, "crash-overcommit"),
     ],
-    ids=["unknown", "full", "room", "not-enforced", "no-mappings"],
+    ids=["unknown", "full", "room", "not-enforced", "no-mappings", "full-no-mappings"],
 )
 def test_the_figures_of_meminfo_decide(committed, limit, maps, pattern):
     """Below the limit there was room; above it, it is not enforced."""

@@ -19,7 +19,8 @@ LONGEST_LINE = 1 << 17
 _MOST_LINES = 500_000
 _JSON_KEY = re.compile(r'\{.*"([A-Za-z_@.]{1,32})" ?: ?"')
 _JSON_TEXT = re.compile(r'[^"\\]*(?:\\.[^"\\]*)*')
-# A time to the second may have no fraction in one line and nine digits in the next.
+# Seconds of a time: with no fraction in one line, and nine digits in the next.
+_PIECES = re.compile(r"(?<=[0-9]:)([0-9]{2}(?:[.,][0-9]+)?)(?![0-9.,:])|[0-9]+|[^0-9]+")
 _FRACTION = r"(?:[.,]\d+)?"
 
 
@@ -39,11 +40,11 @@ def unwrap(text: str, prefix: str) -> list[str]:
 def _pattern(prefix: str) -> str:
     """An expression for the same prefix with other digits. Its parts share no character, so that it matches in one way."""
     parts = []
-    for piece in re.findall(r"\d+(?:[.,]\d+)?|[^\d]+", prefix.rstrip()):
-        if piece[0] in "0123456789":
+    for piece in _PIECES.finditer(prefix.rstrip()):
+        if piece[1]:  # the character after it is no digit, point or comma: the fraction has one end
             parts.append(r"\d+" + _FRACTION)
         else:
-            parts.append(re.escape(piece))
+            parts.append(r"\d+" if piece[0][0] in "0123456789" else re.escape(piece[0]))
     pattern = "".join(parts)
     pattern = re.sub(r"(?<=\\ )std(?:out|err)(?=\\ )", "std(?:out|err)", pattern)
     pattern = re.sub(r"(?<=std\(\?:out\|err\)\\ )[FP]$", "([FP])", pattern)
@@ -53,17 +54,21 @@ def _pattern(prefix: str) -> str:
 
 def _without(lines: list[str], match: Callable[[str], re.Match[str] | None]) -> list[str]:
     found: list[str] = []
-    goes_on = False
+    begun: list[str] = []  # the pieces of a line that goes on
+    length = 0
     for line in lines:
         matched = match(line)
-        rest = line[matched.end() :] if matched else line
-        rest = rest[:LONGEST_LINE].rstrip("\r")
-        if goes_on and matched:
-            found[-1] = (found[-1] + rest)[:LONGEST_LINE]
+        rest = (line[matched.end() :] if matched else line)[:LONGEST_LINE].rstrip("\r")
+        if matched and matched.lastindex and matched[1] == "P":
+            if length < LONGEST_LINE:
+                begun.append(rest)
+                length += len(rest)
+        elif begun and matched:
+            found.append("".join([*begun, rest])[:LONGEST_LINE])
+            begun, length = [], 0
         else:
             found.append(rest)
-        goes_on = bool(matched and matched.lastindex and matched[1] == "P")
-    return found
+    return [*found, "".join(begun)[:LONGEST_LINE]] if begun else found
 
 
 def _of_json(lines: list[str], key: str) -> list[str]:

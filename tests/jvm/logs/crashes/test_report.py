@@ -150,6 +150,14 @@ def test_lines_that_a_container_runtime_has_split_are_joined():
     assert report.complete
 
 
+def test_a_prefix_of_numbers_is_matched_in_one_way():
+    """Each number of it may have any number of digits; where one part could end is no guess."""
+    prefix = "1.1." * 120
+    lines = [f"{prefix}{line}" for line in UNSAFE.split("\n")[1:40]]
+    hostile = [f"{'1.1.' * 200}x"] * 200
+    assert parse("\n".join([*lines[:12], *hostile, *lines[12:]]), "out").pid == parse(UNSAFE, "a file").pid
+
+
 def test_a_truncated_report_has_what_came_before():
     """Wherever it is cut, the header stands, nothing is invented, and it says that its end is missing."""
     whole = parse(UNSAFE, "a file")

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 _CRASHES = frozenset({"gpf", "abort", "traceassert"})
-_EVENT = re.compile(r'Dump Event "([A-Za-z]{1,32})"[^\n]{0,400}?(?:Detail "([^"\n]{1,400})")?[^\n"]{0,200} received')
 _LINE = re.compile(r"([0-9][A-Z][A-Z0-9]{1,20})(?:\s+(.*))?")
 _NAMES = {4: "SIGILL", 5: "SIGTRAP", 6: "SIGABRT", 7: "SIGBUS", 8: "SIGFPE", 11: "SIGSEGV"}
 _BUILD = re.compile(r"JRE (?:1\.)?([0-9]{1,2})")
@@ -47,7 +46,7 @@ _JAVA = re.compile(r"at ([^\s(]{1,1000})(\(.*)?")
 _BYTES = re.compile(r"([0-9]{1,20})(?: bytes)?(?: .*)?")
 _PROGRAM_COUNTERS = ("RIP", "PC", "EIP", "IP", "PSWA")
 _HANDLER = ("libj9prt", "libj9dmp", "j9prt", "j9dmp")
-_MOST_FRAMES, _MOST_LISTED = 4096, 10_000
+_MOST_FRAMES, _MOST_LISTED, _LONGEST = 4096, 10_000, 2000
 _LAST = "END OF DUMP"
 
 
@@ -87,20 +86,30 @@ class _Found:
         return next(iter(self.tags.get(tag, ())), None) or None
 
 
+def _cause(text: str) -> tuple[str, str | None] | None:
+    """(event, detail) of the first `Dump Event "systhrow" (00040000) Detail "java/lang/OutOfMemoryError" received`."""
+    _, found, rest = text.partition('Dump Event "')
+    name, quote, rest = rest[:_LONGEST].partition('"')
+    if not found or not quote or not name.isalpha():
+        return None
+    _, found, detail = rest.partition("\n")[0].partition('Detail "')
+    return name, detail.partition('"')[0] if found else None
+
+
 def why_no_crash(text: str) -> str | None:
     """What a javacore is if no crash caused it: `a javacore of the event "user", …`; None for one of a crash."""
-    event = _EVENT.search(text)
-    if event is None or event[1] in _CRASHES:
+    event = _cause(text)
+    if event is None or event[0] in _CRASHES:
         return None
-    detail = f" ({event[2]})" if event[2] else ""
-    return f'a javacore of the event "{event[1]}"{detail}, not of a crash; read its threads with opskit jpmp'
+    detail = f" ({event[1]})" if event[1] else ""
+    return f'a javacore of the event "{event[0]}"{detail}, not of a crash; read its threads with opskit jpmp'
 
 
 def parse_javacore(lines: Sequence[str]) -> CrashReport | None:
     """The report; None if no crash caused it."""
     found = _Found(lines)
-    event = _EVENT.search(found.first("1TISIGINFO") or "")
-    if event is None or event[1] not in _CRASHES:
+    event = _cause(found.first("1TISIGINFO") or "")
+    if event is None or event[0] not in _CRASHES:
         return None
     runtime = found.first("1CIJAVAVERSION")
     major = _BUILD.search(runtime or "")
@@ -112,7 +121,7 @@ def parse_javacore(lines: Sequence[str]) -> CrashReport | None:
     blamed = _blamed(found, native, module, registers)
     return CrashReport(
         "openj9",
-        _event(found, event[1], registers),
+        _event(found, event[0], registers),
         integer(pid[0]) if pid else None,
         runtime,
         found.first("1CIJ9VMTAG") or found.first("1CIVMVERSION"),
@@ -175,7 +184,7 @@ def _thread(found: _Found) -> Thread | None:
     if not found.thread:
         return None
     said = "\n".join(text for tag, text in found.thread if tag.startswith("3XM"))
-    head = found.thread[0][1]
+    head = found.thread[0][1][:_LONGEST]
     name, state, tid, stack = _THREAD.match(head), _STATE.search(head), _TID.search(said), _RANGE.search(said)
     return Thread(
         "JavaThread" if name else "native",
@@ -189,7 +198,8 @@ def _thread(found: _Found) -> Thread | None:
 
 def _stacks(found: _Found) -> tuple[tuple[Frame, ...], tuple[Frame, ...]]:
     native, java = [], []
-    for tag, text in found.thread[:_MOST_FRAMES]:
+    for tag, line in found.thread[:_MOST_FRAMES]:
+        text = line[:_LONGEST]
         if tag == "4XENATIVESTACK" and (frame := _native_frame(text)):
             native.append(frame)
         elif tag == "4XESTACKTRACE" and (at := _JAVA.match(text)):

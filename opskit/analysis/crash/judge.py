@@ -57,6 +57,7 @@ _ANYWHERE = (
     "crash-unexplained",
 )
 _MANY_PLACES = 3
+_OF_JDK = (*_ANYWHERE, "crash-jdk-library", "crash-illegal-instruction")
 FINDINGS_OF_CAUSES = 3  # of several crashes: the table has all
 
 
@@ -87,13 +88,19 @@ def _found(case: Case) -> Iterator[Cause | None]:
 def _grouped(verdicts: Sequence[Verdict]) -> list[Group]:
     """Reports of the same cause, the most frequent first; each group's newest first."""
     by_cause: dict[str, list[Verdict]] = {}
-    for verdict in sorted(verdicts, key=_newest_first):
+    for verdict in sorted(verdicts, key=newest_first):
         by_cause.setdefault(verdict.alike, []).append(verdict)
     return sorted((Group(alike[0], alike) for alike in by_cause.values()), key=lambda group: -len(group.verdicts))
 
 
-def _newest_first(verdict: Verdict) -> float:
-    return -(verdict.read.modified_s or 0.0)
+def crashed_s(verdict: Verdict) -> float | None:
+    """When it crashed, since the epoch: when the file was written, else as the report says."""
+    return verdict.read.report.at_s if verdict.read.modified_s is None else verdict.read.modified_s
+
+
+def newest_first(verdict: Verdict) -> float:
+    """The key that sorts the newest crash first."""
+    return -(crashed_s(verdict) or 0.0)
 
 
 def _findings(groups: Sequence[Group], *, is_search: bool) -> Iterator[Finding]:
@@ -122,13 +129,11 @@ def _look_at(verdict: Verdict) -> str:
 
 
 def _old(groups: Sequence[Group]) -> Iterator[Finding]:
-    """One note about a JDK that was old when it crashed."""
+    """One note about a JDK that was old when it crashed, where the JDK may be to blame."""
     for group in groups:
-        if old := old_release(group.first.read.report):
-            yield Finding(
-                "crash-jdk-old", "note", Entity("file", group.first.read.name),
-                f"JDK {old.name} was released in {old.released}, {old.months} months before: later updates of {old.major} fix crashes", "",
-            )  # fmt: skip
+        old = old_release(group.first.read.report) if group.first.pattern in _OF_JDK else None
+        if old is not None:
+            yield Finding("crash-jdk-old", "note", Entity("file", group.first.read.name), old, "")
             return
 
 

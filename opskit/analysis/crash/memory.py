@@ -215,11 +215,15 @@ def _compressed_oops(case: Case) -> Cause | None:
     ):
         return None
     bound = "4 GB" if "Unscaled" in texts else "32 GB"
+    accounts = _accounts(case)
+    if accounts is not None and accounts[0]:
+        return None
+    or_refused = "" if accounts else ", or vm.overcommit_memory=2 refuses"
     return _cause(
-        case, "crash-compressed-oops", "the place of the Java heap, or strict overcommit accounting",
+        case, "crash-compressed-oops", "the place of the Java heap" if accounts else "the place of the Java heap, or strict overcommit accounting",
         f"malloc() got no memory though the machine had {_free_words(case)}: the Java heap below {bound} (compressed oops) may block the growth of"
-        " the native heap, or vm.overcommit_memory=2 refuses",
-        "ulimit -v is unlimited",
+        f" the native heap{or_refused}",
+        "ulimit -v is unlimited", accounts[1] if accounts else None,
         fix=started_with("-XX:HeapBaseMinAddress=8g"), next_=shell.command("sysctl", "vm.overcommit_memory"),
     )  # fmt: skip
 

@@ -6,7 +6,6 @@ import re
 from typing import TYPE_CHECKING
 
 from opskit.quantities import integer
-from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
     from opskit.jvm.logs.crashes.record import CrashReport
@@ -17,29 +16,31 @@ _UPDATE_8 = re.compile(r"\b1\.8\.0_(\d{2,3})|\b8u(\d{2,3})\b")
 _YEAR = re.compile(r"\b(20\d\d)\b")
 _MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
 _OLD_MONTHS = 12
+_LONG_TERM = (8, *_FIRST)
+_TEN = 2018 * 12 + 2  # JDK 10 came in March 2018, and then one each half year
+_SEVEN_ENDED = 2022 * 12 + 6
 _8_FROM, _8_YEAR, _8_MONTH = 252, 2020, 4  # 8u252; then ten more each quarter
 
 
-class Release(NamedTuple):
-    """An update, its month, and how many months later the JVM crashed."""
-
-    name: str
-    major: int
-    released: str
-    months: int
-
-
-def old_release(report: CrashReport) -> Release | None:
-    """The update that ran, where it was a year old or more at the crash; None where it was newer, or that is unknown."""
-    text = f"{report.runtime or ''} {report.vm or ''}"
-    found, crashed = _released(text), _moment(report.at or "")
-    if found is None or crashed is None:
+def old_release(report: CrashReport) -> str | None:
+    """A sentence where the update was a year old or more at the crash, or its release got no updates any more; None otherwise."""
+    crashed, major = _moment(report.at or ""), report.java_major
+    if crashed is None:
         return None
-    name, major, month = found
-    age = crashed - month
-    if age < _OLD_MONTHS:
+    found = _released(f"{report.runtime or ''} {report.vm or ''}")
+    if found is not None and crashed - found[2] >= _OLD_MONTHS:
+        name, of, month = found
+        return f"JDK {name} was released in {_date(month)}, {crashed - month} months before: later updates of {of} fix crashes"
+    if major is None or major in _LONG_TERM:
         return None
-    return Release(name, major, f"{_MONTHS[month % 12]} {month // 12}", age)
+    ended = _TEN + 6 * (major + 1 - 10) if major >= 9 else _SEVEN_ENDED
+    if crashed < ended:
+        return None
+    return f"JDK {major} gets no updates since {_date(ended)}: {min((each for each in _LONG_TERM if each > major), default='the next one')} does"
+
+
+def _date(month: int) -> str:
+    return f"{_MONTHS[month % 12]} {month // 12}"
 
 
 def _released(text: str) -> tuple[str, int, int] | None:

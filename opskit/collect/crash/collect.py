@@ -16,6 +16,7 @@ from opskit.collect.crash.directory import (
     reads_of,
     subdirectories,
     why_not_read,
+    without_headers,
 )
 from opskit.collect.crash.facts import Facts, Place, Read, Unread
 from opskit.errors import BadInput, NotPermitted, OpskitError
@@ -109,11 +110,11 @@ class _Named:
 
 
 def _once(reads: list[Read]) -> list[Read]:
-    """Without reports of a file that was named by itself and by its directory."""
+    """Each crash once: a file may be named by itself and by its directory."""
     found: dict[tuple[str, object], Read] = {}
     for read in reads:
         found.setdefault((posixpath.normpath(read.name), read.report.event), read)
-    return list(found.values())
+    return without_headers(found.values())
 
 
 def _what(found: Listing) -> str:

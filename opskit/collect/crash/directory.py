@@ -20,6 +20,7 @@ from opskit.records import NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from opskit.jvm.logs.crashes.record import CrashReport
     from opskit.proc.fs import FileId, ProcFS
 
 LARGEST_BYTES = 64 << 20  # a report of 65,530 mappings has 3 MiB; unpacked, too
@@ -151,6 +152,18 @@ def reads_of(data: bytes, name: str, written_s: float | None, around: Around | N
     return found
 
 
+def without_headers(reads: Iterable[Read]) -> list[Read]:
+    """Without the headers that JVMs printed to a log, where their whole reports were read too."""
+    found = list(reads)
+    whole = {_crash(read.report) for read in found if read.report.thread is not None}
+    return [read for read in found if read.report.thread is not None or _crash(read.report) not in whole]
+
+
+def _crash(report: CrashReport) -> tuple[object, ...]:
+    event = report.event
+    return report.pid, event.kind, event.name, event.pc, event.source, event.bytes_refused
+
+
 def _is_regular(file: FileId | None) -> bool:
     return file is not None and stat.S_ISREG(file.mode)
 
@@ -165,7 +178,7 @@ def why_not_read(error: OSError) -> str:
 
 def unpacked(data: bytes, name: str) -> bytes:
     """A file's text, unpacked where it is gzip; of a truncated or damaged one what can be read. Raises BadInput."""
-    return joined(_gunzipped(data), name) if data.startswith(GZIP) else data
+    return joined(_gunzipped(data), name, LARGEST_BYTES) if data.startswith(GZIP) else data
 
 
 def _gunzipped(data: bytes) -> Iterable[bytes]:
@@ -175,7 +188,7 @@ def _gunzipped(data: bytes) -> Iterable[bytes]:
         return
 
 
-def joined(chunks: Iterable[bytes], name: str, most_bytes: int = LARGEST_BYTES) -> bytes:
+def joined(chunks: Iterable[bytes], name: str, most_bytes: int) -> bytes:
     """All chunks. Raises BadInput above the limit."""
     found, left = [], most_bytes
     for chunk in chunks:

@@ -267,14 +267,19 @@ def test_a_core_file_is_the_closer_look():
             "JDK 8u352 was released in Oct 2022, 32 months before",
         ),
         ("(21+35)", "Mon Jun 2 10:15:00 2025 UTC", None),
+        ("(19.0.2+7)", "Mon Jun 2 10:15:00 2025 UTC", "JDK 19 gets no updates since Mar 2023: 21 does"),
+        ("(19.0.2+7)", "Wed Feb 1 10:15:00 2023 UTC", None),
         ("(17.0.9+9)", None, None),
     ],
 )
 def test_an_old_jdk_is_a_note(runtime, at, old):
-    """By its update and the date of the crash."""
-    findings = judge(facts(report(signal(), FOO, APPLICATION, runtime=runtime, vm="", at=at))).findings
-    notes = [each.summary for each in findings if each.code == "crash-jdk-old"]
+    """By its update, or the end of its updates, and the date of the crash; where the JDK may be to blame."""
+    major = 8 if "1.8" in runtime else 19 if "(19" in runtime else 21
+    made = report(signal(), vm("Klass::find"), runtime=runtime, vm="", at=at, java_major=major)
+    notes = [each.summary for each in judge(facts(made)).findings if each.code == "crash-jdk-old"]
     assert [each.startswith(old or "-") for each in notes] == [True] * (old is not None)
+    library = made._replace(native_frames=(FOO,), frame=FOO)
+    assert [each.code for each in judge(facts(library)).findings] == ["crash-native-library"]
 
 
 def test_limits_are_those_of_the_report():

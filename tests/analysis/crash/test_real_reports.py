@@ -11,6 +11,7 @@ from opskit.collect.crash.facts import Facts, Read
 from opskit.jvm.logs.crashes.report import parse
 
 READ = {}
+ALIKE = ("jdk11-mappings", "jdk21-mappings")  # as 17 and 25 have them; 65,530 lines take their time
 
 
 def read(name):
@@ -19,7 +20,7 @@ def read(name):
     return READ[name]
 
 
-@pytest.mark.parametrize("name", crashes.names())
+@pytest.mark.parametrize("name", [name for name in crashes.names() if name not in ALIKE])
 def test_a_real_report_is_read_and_judged(name):
     """The event, blamed frame and thread are those of the crash; the pattern and the nearest application frame fit it."""
     report, truth = read(name), crashes.truth(name)

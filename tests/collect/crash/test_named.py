@@ -10,6 +10,7 @@ import crashes
 import pytest
 from corefiles import core_bytes
 
+from opskit.collect.crash import collect as collecting
 from opskit.collect.crash import directory as listing
 from opskit.collect.crash.collect import collect
 from opskit.collect.crash.facts import Request
@@ -86,14 +87,15 @@ def test_gzip_files_are_unpacked(host, tmp_path):
     assert found(host, tmp_path / "hs_err_pid1.log.gz").read[0].report.event.name == "SIGSEGV"
 
 
-def test_a_zip_bomb_in_a_directory_is_refused(host, tmp_path):
+def test_a_zip_bomb_in_a_directory_is_refused(host, tmp_path, monkeypatch):
     """More than the limit is not unpacked."""
+    monkeypatch.setattr(listing, "LARGEST_BYTES", 4 << 20)
     with gzip.open(tmp_path / "hs_err_pid1.log.gz", "wb", compresslevel=1) as file:
         for _ in range((listing.LARGEST_BYTES >> 20) + 2):
             file.write(bytes(1 << 20))
     facts = found(host, tmp_path)
     assert facts.read == []
-    assert "more than 64 MiB" in facts.unread[0].why
+    assert "more than 4 MiB" in facts.unread[0].why
 
 
 def test_a_hostile_directory_is_read_without_harm(host, put):
@@ -145,6 +147,15 @@ def test_a_file_named_twice_counts_once(host, put):
     assert len(found(host, file, place, file).read) == 1
 
 
+def test_the_header_in_the_programs_output_counts_once(host, put):
+    """The JVM prints it, too; without the report beside it, it is all there is."""
+    place = put({"hs_err_pid30834.log": 1000})
+    header = "\n".join(REPORT.read_text().splitlines()[:12])
+    (place / "app.log").write_text(f"{header}\n# An error report file with more information is saved as:\n# /x\n#\n")
+    assert [read.name for read in found(host, place).read] == [f"{place}/hs_err_pid30834.log"]
+    assert [read.name for read in found(host, place / "app.log").read] == [f"{place}/app.log"]
+
+
 def test_one_unreadable_file_costs_itself_only(host, put):
     """Alone it is an error."""
     place = put({"hs_err_pid9.log": 1000})
@@ -157,9 +168,10 @@ def test_one_unreadable_file_costs_itself_only(host, put):
         found(host, place / "nothing")
 
 
-def test_an_endless_file_is_an_error(host):
+def test_an_endless_file_is_an_error(host, monkeypatch):
     """It is read up to a limit."""
-    with pytest.raises(BadInput, match="more than 256 MiB"):
+    monkeypatch.setattr(collecting, "_LARGEST_BYTES", 8 << 20)
+    with pytest.raises(BadInput, match="more than 8 MiB"):
         found(host, "/dev/zero")
 
 

@@ -14,11 +14,12 @@ from shellwords import HOSTILE, check_syntax
 
 from opskit.analysis.crash.judge import judge
 from opskit.collect.crash.facts import Core, Facts, Place, Read, Unread
-from opskit.jvm.logs.crashes.record import Frame, Thread
+from opskit.jvm.logs.crashes.record import CrashReport, Event, Frame, Heap, Machine, Thread
 from opskit.jvm.logs.crashes.report import parse
 from opskit.render.formats import json as as_json
 from opskit.render.formats import markdown, table, text
 from opskit.render.report import About
+from opskit.render.views.crash import document
 from opskit.render.views.crash.document import complete
 from opskit.render.views.crash.report import Shown
 from opskit.render.views.crash.report import report as view
@@ -209,9 +210,22 @@ def test_hostile_names(format_):
 )
 def test_json_keeps_to_its_schema(given):
     """Of one, several, found and no reports."""
-    document = json.loads(written(given, "json"))
-    jsonschema.validate(document, schema_of("crash"))
-    assert len(document["crashes"]) == len(given.read)
+    written_one = json.loads(written(given, "json"))
+    jsonschema.validate(written_one, schema_of("crash"))
+    assert len(written_one["crashes"]) == len(given.read)
+
+
+def test_json_has_the_whole_record():
+    """Each field of each record is in the object."""
+    for fields, kind in (
+        (document.REPORT, CrashReport),
+        (document.EVENT, Event),
+        (document.THREAD, Thread),
+        (document.HEAP, Heap),
+        (document.MACHINE, Machine),
+        (document.FRAME, Frame),
+    ):
+        assert {field.name for field in fields} == set(kind._fields)
 
 
 SECRETS = [f"s3cr3t-{number}-{name}" for name in ("opt", "env", "url", "arg", "event") for number in range(20)]

@@ -69,6 +69,10 @@ MACHINE: Sequence[Field[Machine]] = (
     Field("maps", COUNT, help="mappings of the process"),
     Field("threads_max", COUNT),
     Field("pid_max", COUNT),
+    Field("commit_limit_bytes", SIZE, help="CommitLimit, which vm.overcommit_memory=2 enforces"),
+    Field("committed_bytes", SIZE, help="Committed_AS"),
+    Field("rss_bytes", SIZE, help="of the JVM"),
+    Field("virtual_bytes", SIZE, help="of the JVM"),
 )
 HEAP: Sequence[Field[Heap]] = (
     Field("lines", list_of(TEXT)),
@@ -101,6 +105,7 @@ REPORT: Sequence[Field[CrashReport]] = (
     Field("memory_at_address"),
     Field("last_events", list_of(TEXT), help="the newest last"),
     Field("at", help="as written in the report"),
+    Field("at_s", NUMBER, help="the same since the epoch; null where its time zone is not known"),
     Field("uptime_s", NUMBER),
     Field("command_line"),
     Field("jvm_arguments"),
@@ -113,6 +118,8 @@ REPORT: Sequence[Field[CrashReport]] = (
     Field("machine", record(MACHINE)),
     Field("is_error_in_error_handler", FLAG),
     Field("complete", FLAG, help="false: the report ends before its last section"),
+    Field("report_file", help="where the JVM says that it saved the report"),
+    Field("is_in_output", FLAG, help="found in the output of a program"),
 )
 
 

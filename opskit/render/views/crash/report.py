@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from opskit import shell
 from opskit.analysis.crash.case import SOON_S, age_words, name_of, place_of
-from opskit.analysis.crash.judge import FINDINGS_OF_CAUSES, scattered
+from opskit.analysis.crash.judge import FINDINGS_OF_CAUSES, crashed_s, newest_first, scattered
 from opskit.analysis.crash.stacks import innermost
 from opskit.jvm.launch import main_of_command
 from opskit.quantities import listed, plural, short_duration
@@ -51,8 +51,8 @@ _PLACE: Sequence[Field[Place]] = (
 
 
 def _when(verdict: Verdict, shown: Shown) -> str | None:
-    """How old the report's file is, or the date as written."""
-    written_s = verdict.read.modified_s
+    """How long ago it crashed, or the date as written."""
+    written_s = crashed_s(verdict)
     if shown.now_s is None or written_s is None or written_s > shown.now_s:
         return verdict.read.report.at
     return f"{short_duration(shown.now_s - written_s)} ago"
@@ -143,7 +143,7 @@ def _together(result: Result) -> str:
     )
     first = groups[0]
     if result.facts.places:
-        newest = max(result.verdicts, key=lambda verdict: verdict.read.modified_s or 0.0)
+        newest = min(result.verdicts, key=newest_first)
         command = shell.command("opskit", "crash", *shell.operands(newest.read.name))
         return f"{crashes} found; the newest: {who(newest)} {died(newest)}; to blame: {newest.blamed}; next: {command}"
     alike = len(first.verdicts)
@@ -196,7 +196,7 @@ def _several(result: Result, shown: Shown) -> list[Block[Any]]:
     """Found reports a row each, the newest first; named ones by cause, with -v each too."""
     blocks: list[Block[Any]] = []
     most = row_limit(shown.top, None if shown.verbose else _ROWS)
-    newest = sorted(result.verdicts, key=lambda verdict: -(verdict.read.modified_s or 0.0))
+    newest = sorted(result.verdicts, key=newest_first)
     if not result.facts.places:
         title = "causes" if shown.verbose else None
         blocks.append(Block(_group_fields(shown), result.groups[:most], len(result.groups), title))

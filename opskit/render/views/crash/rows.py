@@ -42,6 +42,7 @@ def main_rows(verdict: Verdict) -> Iterator[Row]:
         ("time", _time(report)),
         ("JVM", _jvm(report)),
         ("heap", _heap(report.heap)),
+        ("memory", _memory(report.machine)),
         ("machine", _machine(report.machine)),
         ("container", _container(report.machine)),
         ("limits", _limits(report.machine)),
@@ -92,6 +93,11 @@ def _heap(heap: Heap) -> str | None:
     sizes = (("used", heap.used_bytes), ("committed", heap.committed_bytes), ("-Xmx", heap.max_bytes))
     known = [f"{name} {short_size(count)}" for name, count in sizes if count is not None]
     return ", ".join([*([heap.collector] if heap.collector else []), *known]) or None
+
+
+def _memory(machine: Machine) -> str | None:
+    sizes = (("resident (RSS)", machine.rss_bytes), ("virtual", machine.virtual_bytes))
+    return ", ".join(f"{name} {short_size(count)}" for name, count in sizes if count is not None) or None
 
 
 def _machine(machine: Machine) -> str | None:

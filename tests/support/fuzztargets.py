@@ -1213,7 +1213,7 @@ text_target(
     b"2026-11-23T15:04:05.1Z stdout F # A fatal error has been detected by the Java Runtime Environment:\n"
     b"2026-11-23T15:04:05.12Z stdout P #  SIGSEGV (0xb) at pc=0x01, pid=1, tid=2\n2026-11-23T15:04:05Z stdout F \n",
     b'{"log":"# There is insufficient memory for the Java Runtime Environment to continue.\\n","stream":"x"}\n{"log":"# Native memory"}\n',
-    words=[b"[error occurred during error reporting", b"siginfo: ", b"Events (10 events):\n", b"# A fatal error has been detected by the "],
+    words=[b"[error occurred during error reporting", b"siginfo: ", b"Events (10 events):\n", b"# A fatal error has been detected by the ", b"(0x1 [", b'Dump Event "a" Detail "', b"1.1."],
     files=crash_reports(),
 )  # fmt: skip
 def _crash_report(data: bytes) -> object:

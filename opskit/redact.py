@@ -9,6 +9,7 @@ read a bounded number of times.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -65,6 +66,7 @@ _SHOWN = frozenset({
 _SHOWN_PREFIXES = ("LC_", "MALLOC_", "XDG_", "SUDO_UID", "SUDO_GID")
 
 
+@lru_cache(maxsize=1024)
 def is_secret(name: str) -> bool:
     """Whether the value of an option, property or variable of this name is a secret: `db.password`, `API_KEY`."""
     name = name[:_LONGEST_NAME]
@@ -180,6 +182,7 @@ def _word(word: str) -> str:
 
 def _line_words(words: Sequence[str]) -> Iterator[str]:
     before, open_quote, in_secret = "", "", False
+    known: dict[str, str] = {}
     for word in words:
         if open_quote:
             open_quote = "" if word.endswith(open_quote) else open_quote
@@ -193,8 +196,10 @@ def _line_words(words: Sequence[str]) -> Iterator[str]:
         shown = _after(before, word)
         value = word
         if shown is None:
-            shown = _word(word)
-            option = _OPTION.match(word)
+            shown = known.get(word)
+            if shown is None:
+                shown = known[word] = _word(word)
+            option = _OPTION.match(word) if word[0] == "-" else None
             value = option[3] if option else ""
             in_secret = bool(option) and shown.endswith(HIDDEN) and word.startswith("-D")
         if shown.endswith(HIDDEN) and value[:1] in ("'", '"') and not (len(value) > 1 and value.endswith(value[0])):

@@ -1226,7 +1226,7 @@ def _crash_report(data: bytes) -> object:
     words=[b"\0-Dpassword=", b"://", b'="', b"-p "],
 )
 def _secrets(data: bytes) -> object:
-    return redact_line(text(data)), redact_cmdline(data), redact_environ(data)
+    return redact_line(text(data)), redact_cmdline(data[:4096]), redact_environ(data[:4096])
 
 
 # Values of options

@@ -136,7 +136,7 @@ def _mapped_by_application(case: Case, path: str | None) -> Cause:
     elif "shm" in path.split("/"):
         evidence.append("a tmpfs without space gives no page for a write")
     return Cause(
-        "crash-mapped-file", what, f"a page of {what} does not exist{user}: {reason}", evidence,
+        "crash-mapped-file", f"the mapped file {path}" if path else what, f"a page of {what} does not exist{user}: {reason}", evidence,
         next=shell.command("df", "-h", *shell.operands(folder)) if folder else shell.command("df", "-h"),
         alike=f"mapped {path or name_of(case.application or case.report.frame)}",
     )  # fmt: skip

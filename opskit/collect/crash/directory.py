@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import posixpath
 import re
 import stat
 import zlib
@@ -155,8 +156,16 @@ def reads_of(data: bytes, name: str, written_s: float | None, around: Around | N
 def without_headers(reads: Iterable[Read]) -> list[Read]:
     """Without the headers that JVMs printed to a log, where their whole reports were read too."""
     found = list(reads)
-    whole = {_crash(read.report) for read in found if read.report.thread is not None}
-    return [read for read in found if read.report.thread is not None or _crash(read.report) not in whole]
+    whole = [read for read in found if read.report.thread is not None]
+    crashes = {_crash(read.report) for read in whole}
+    names = {posixpath.basename(read.name) for read in whole}
+    return [read for read in found if read.report.thread is not None or not _is_of(read.report, crashes, names)]
+
+
+def _is_of(header: CrashReport, crashes: set[tuple[object, ...]], names: set[str]) -> bool:
+    """Whether a header is of one of the reports: it says where the JVM has saved it, and one of a refused memory no PID."""
+    saved = posixpath.basename(header.report_file or "")
+    return (saved in names) if saved else _crash(header) in crashes
 
 
 def _crash(report: CrashReport) -> tuple[object, ...]:

@@ -151,8 +151,9 @@ def test_the_header_in_the_programs_output_counts_once(host, put):
     """The JVM prints it, too; without the report beside it, it is all there is."""
     place = put({"hs_err_pid30834.log": 1000})
     header = "\n".join(REPORT.read_text().splitlines()[:12])
-    (place / "app.log").write_text(f"{header}\n# An error report file with more information is saved as:\n# /x\n#\n")
-    assert [read.name for read in found(host, place).read] == [f"{place}/hs_err_pid30834.log"]
+    for saved in ("", "# An error report file with more information is saved as:\n# /srv/shop/hs_err_pid30834.log\n"):
+        (place / "app.log").write_text(f"{header}\n{saved}#\n")
+        assert [read.name for read in found(host, place).read] == [f"{place}/hs_err_pid30834.log"]
     assert [read.name for read in found(host, place / "app.log").read] == [f"{place}/app.log"]
 
 

@@ -38,6 +38,7 @@ COMMANDS = (
     Command("jmap-diff", "JVM", "Compare class histograms: which classes grow."),
     Command("crash", "JVM", "Show why a JVM crashed: hs_err files, javacores, core files."),
     Command("safepoints", "JVM", "JVM pauses: how long, what caused them, time to safepoint."),
+    Command("hdr", "JVM", "Show the percentiles of latency logs (HdrHistogram)."),
 )
 
 SYMPTOMS = (
@@ -77,6 +78,8 @@ SYMPTOMS = (
     ("the heap fills up", "opskit jmap-diff PID --live -c 5"),
     ("`OutOfMemoryError: Metaspace`", "opskit jmap-diff PID --live -c 5"),
     ("pauses that GC does not explain", "opskit safepoints PID"),
+    ("latency logs (.hdr, HdrHistogram)", "opskit hdr LOG"),
+    ("latency before and after a change", "opskit hdr NOW --diff BEFORE"),
 )
 
 # Class of a finding: stuck (work has stopped), slow, soon (it will stop), tools (JVM tools fail), tidy (nothing is broken).
@@ -113,7 +116,11 @@ _EXPLAIN_NONE = {
         "clock-zone-differs", "clock-zone-missing", "clock-daemon-powerless", "clock-server-unsynchronised",
         "io-writes-cancelled",
         "irqbalance-ignores-isolated",
+<<<<<<< HEAD
         "crash-jdk-old",
+=======
+        "hdr-log-cut", "hdr-precision-differs", "hdr-service-time-alone", "hdr-times-mixed",
+>>>>>>> hdrview
     ),
     "tools": (
         "attach-socket-owner", "attach-socket-group", "attach-socket-mode", "attach-not-a-socket",
@@ -121,6 +128,7 @@ _EXPLAIN_NONE = {
         "attach-trigger-owner", "attach-trigger-left", "attach-probe-failed", "hsperf-file-owner", "hsperf-file-group",
         "hsperf-file-mode", "hsperf-file-links", "hsperf-file-size", "hsperf-file-deleted", "hsperf-file-foreign",
         "hsperf-file-missing", "tmp-not-sticky", "tmp-private",
+        "hdr-bad-lines", "hdr-intervals-left-out",
     ),
 }  # fmt: skip
 FINDINGS: dict[str, tuple[str, tuple[str, ...]]] = {

@@ -53,10 +53,11 @@ ANYWHERE = (
         "actions/test_child.",
         "actions/test_leftovers.",
         "actions/test_outfile",
+        "actions/test_split_log.",
         "actions/test_time_daemons",
         "commands/shared/",
     ),
-    *(f"commands/test_{name}" for name in ("copies.", "jmap_diff", "jpmp", "limits", "safepoints", "sampling.")),
+    *(f"commands/test_{name}" for name in ("copies.", "hdr", "jmap_diff", "jpmp", "limits", "safepoints", "sampling.")),
     "test_",
 )
 GROUPS = {

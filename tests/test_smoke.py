@@ -31,6 +31,7 @@ RUNS = {
     "profile": (FIXTURES / "thread-dumps" / "jdk25-dump-to-file.json", "--idle"),
     "jmap-diff": ("BEFORE", "AFTER"),
     "crash": (FIXTURES / "crashes" / "jdk17-unsafe.log", "-v"),
+    "hdr": (FIXTURES / "hdr" / "throttle.hdr", "--by", "4s"),
     "safepoints": (FIXTURES / "safepoint-logs" / "jdk17-timeout.log",),
 }
 

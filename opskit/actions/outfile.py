@@ -82,9 +82,9 @@ def write_file(path: str, data: bytes | Iterable[bytes]) -> None:
                 file.writelines(parts)
 
 
-def make_directory(path: str) -> None:
-    """Make a directory (--save) with its parents if needed, and check that it is writable. Raises CannotWrite."""
-    with _cannot_write(f"--save {path}", "choose another place"), _walked(path, make=True) as spot:
+def make_directory(path: str, option: str = "--save") -> None:
+    """Make the directory of an option with its parents if needed, and check that it is writable. Raises CannotWrite."""
+    with _cannot_write(f"{option} {path}", "choose another place"), _walked(path, make=True) as spot:
         if not _can_replace(spot, None):
             raise CannotWrite("no permission to write there")
 

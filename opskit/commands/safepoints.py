@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from opskit.analysis.moments import Moment, moment_of
 from opskit.analysis.safepoints.stops import Window
 from opskit.collect.targets import is_file, is_pid, resolve_jvm
 from opskit.commands.shared.declare import command
+from opskit.commands.shared.moments import moment
 from opskit.commands.shared.options import SAMPLING, TOP, Duration, option
 from opskit.commands.shared.output import exit_code
 from opskit.errors import NoSuchProcess, UsageError
@@ -17,6 +17,7 @@ from opskit.errors import NoSuchProcess, UsageError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from opskit.analysis.moments import Moment
     from opskit.analysis.safepoints.live import Result
     from opskit.collect.safepoints.live import Facts
     from opskit.commands.shared.run import Run
@@ -27,11 +28,7 @@ _LOGS, _PICTURES = "Logs", ("svg", "png")
 _INTERVAL_HELP, _COUNT_HELP = "Live: time between samples (1 s).", "Live: number of intervals (10)."
 
 
-def _moment(text: str) -> Moment:
-    if found := moment_of(text):
-        return found
-    dates = "write a date as in the log (2026-01-31T10:05, 2026-01-31T10:05:30+0100)"
-    raise click.BadParameter(f"{text!r} is not a time; {dates} or the JVM's uptime (90s, 5m, 2h)")
+_moment = moment("the JVM's uptime")
 
 
 @command("safepoints", formats=("table", "text", "json", "csv", "markdown", "svg", "png"), options=(TOP,))

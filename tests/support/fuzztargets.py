@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import itertools
 import json
 import os
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 import clockfuzz
+import hdrlogs
 import irqfuzz
 from corefiles import core_bytes
 from diagmessages import message, tcp_info
@@ -22,6 +24,8 @@ from kernellogs import FORMS, KERNELS, cgroup_report, host_report
 
 from opskit.actions import peek_paths
 from opskit.analysis.distribution import Scratch
+from opskit.analysis.hdr.sums import Choice as HdrChoice
+from opskit.analysis.hdr.sums import Sums as HdrSums
 from opskit.analysis.jmap_diff.judge import judge
 from opskit.analysis.jmap_diff.names import Choice
 from opskit.analysis.jpmp import flame_tree, frame_kinds, frames, locks, stacks
@@ -60,8 +64,15 @@ from opskit.jvm.dumps.javacore import JavacoreParser
 from opskit.jvm.dumps.jrockit import JRockitParser
 from opskit.jvm.dumps.serviceability import ServiceabilityParser
 from opskit.jvm.logs import timestamps
+<<<<<<< HEAD
 from opskit.jvm.logs.crashes.redaction import redact_report
 from opskit.jvm.logs.crashes.report import parse_all
+=======
+from opskit.jvm.logs.hdr import codec as hdrcodec
+from opskit.jvm.logs.hdr import counts as hdrcounts
+from opskit.jvm.logs.hdr import lines as hdrlines
+from opskit.jvm.logs.hdr import spectrum as hdrspectrum
+>>>>>>> hdrview
 from opskit.jvm.logs.safepoints.log import SafepointLog
 from opskit.jvm.perfdata import counters
 from opskit.jvm.perfdata import hsperfdata as perf
@@ -959,6 +970,59 @@ def read_log(data: bytes) -> object:
         sums.append((log.lines, log.unreadable, log.late_threads, log.timeouts, log.jdk, log.jdk_range, summary))
         verdict(summary.totals, summary.operations, log.timeouts)
     return sums
+
+
+_HDR = tuple(
+    hdrlogs.header() + hdrlogs.line(hdrlogs.histogram([0, 5, 0, 0, 700, 1], compressed=packed, **kind), 1, most=0.004, tag="A")
+    for packed in (True, False)
+    for kind in ({}, {"version": 0}, {"version": 1, "word": 2, "offset": 9}, {"span": 1000, "ratio": 0.25}, {"digits": 5})
+)  # fmt: skip
+
+
+@target(
+    "hdr log",
+    *_HDR,
+    words=[b"Tag=", b"#[StartTime: ", b"#[BaseTime: ", b",1.0,", b"HISTFAAA", b"HISTEwAA", b"DHISTw", b"\n"],
+)
+def _read_hdr(data: bytes) -> object:
+    """A log at once, and in chunks of a few bytes; its sums and periods."""
+    found = []
+    for size in (1 << 16, 100) if len(data) < 5000 else (1 << 16,):
+        sums = HdrSums(HdrChoice(by_s=10.0, ignore_tags=True))
+        for each in hdrlines.Log("x").read(_pieces(data, size)):
+            if not isinstance(each, hdrlines.Bad):
+                sums.add(each)
+        found.append([(series[:-2], list(series.curve), list(series.periods)) for series in sums.series()])
+    return found
+
+
+@target(
+    "hdr histogram",
+    *(base64.b64decode(hdrlogs.histogram([0, 5, 0, 900], compressed=False, version=each)) for each in range(3)),
+)
+def _read_histogram(data: bytes) -> object:
+    """The bytes of a histogram that is not compressed."""
+    try:
+        return sum(
+            sum(block) for _, block in hdrcounts.counts_of(hdrcodec.parse_payload(base64.b64encode(data))).blocks
+        )
+    except hdrcodec.BadHistogram as why:
+        return str(why)
+
+
+@target(
+    "printed histogram",
+    b"  Latency Distribution (HdrHistogram - Recorded Latency)\n 50.000%    6.67ms\n99.990%   12.45s\n  Detailed Percentile spectrum:\n"
+    b"       Value   Percentile   TotalCount 1/(1-Percentile)\n\n       0.921     0.000000            1         1.00\n"
+    b"   12503.039     1.000000        39500          inf\n#[Mean    =        6.602, StdDeviation   =        1.919]\n"
+    b"#[Max     =    12496.896, Total count    =        39500]\n",
+    b"Results:\nLatency mean              :    0.8 ms [READ: 0.7 ms, WRITE: 0.9 ms]\nLatency median            :    0.6 ms [READ: 0.5 ms]\n"
+    b"Latency 99.9th percentile :   12.1 ms [READ: 11.0 ms, WRITE: 12.2 ms]\nTotal partitions          :  1,000,000 [READ: 500,100]\n"
+    b"Total operation time      : 00:01:21\n",
+    words=[b"#[", b"Total count = ", b"Latency ", b"th percentile : ", b" ms [", b"% "],
+)
+def _read_printed(data: bytes) -> object:
+    return list(hdrspectrum.Printed("x").read(hdrlines.lines_of(_pieces(data, 1000))))
 
 
 @target("log stamps", *LOGS)

@@ -49,6 +49,7 @@ class Series(NamedTuple):
     `begin_s`: seconds since the epoch; in a log without a date since its start (`dated` is False then). `end_s`: alike.
     `covered_s`: the sum of its intervals' lengths. `per_s`: values a second of that time. `curve`: every cell that is used.
     `unit`: what its file says of itself (the output of a load generator); None for a log, which says none.
+    `buckets`: of HdrHistogram's sum of these histograms, each twice as wide as the one before; None: unknown.
     """
 
     files: tuple[str, ...]
@@ -64,6 +65,7 @@ class Series(NamedTuple):
     curve: Sequence[Step]
     periods: Sequence[Period] = ()
     unit: str | None = None
+    buckets: int | None = None
 
 
 class Pair(NamedTuple):
@@ -77,6 +79,7 @@ class Result(NamedTuple):
     """`unit`: of --unit, or of all series; None: unknown, values are shown as they are in the log.
 
     `likely_unit`: what the values are in if the column Interval_Max is in ms, as by convention; None: it does not fit.
+    `by_s`: of --by. `outside`: intervals before --since or after --until; `other_tags`: of tags that --tag does not choose.
     """
 
     facts: Facts
@@ -85,3 +88,6 @@ class Result(NamedTuple):
     series: Sequence[Series]
     pairs: Sequence[Pair]
     findings: list[Finding]
+    by_s: float | None = None
+    outside: int = 0
+    other_tags: int = 0

@@ -21,6 +21,7 @@ SUFFIXES = {
     ".markdown": "markdown",
     ".csv": "csv",
     ".prom": "prometheus",
+    ".hgrm": "hgrm",
     ".svg": "svg",
     ".png": "png",
     ".folded": "folded",

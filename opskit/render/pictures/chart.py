@@ -56,4 +56,44 @@ class DotsChart(NamedTuple):
     note: str | None = None
 
 
-Chart = Union[LineChart, BarChart, DotsChart]
+class Curve(NamedTuple):
+    """A percentile curve: (x, value) as steps, x = 1 / (1 - share). `partner`: the line of the same thing on the other side."""
+
+    name: str
+    points: Sequence[tuple[float, float]]
+    partner: bool = False
+
+
+class CurvesChart(NamedTuple):
+    """Percentile curves over a logarithmic axis of nines. `seconds`: of one unit of the values; None: unknown, they are numbers."""
+
+    title: str
+    curves: Sequence[Curve]
+    seconds: float | None
+    y_title: str
+    note: str | None = None
+
+
+class Panel(NamedTuple):
+    """Lines over a common time. A line that is interrupted has None."""
+
+    title: str
+    lines: Sequence[tuple[str, Sequence[tuple[float, float | None]]]]
+
+
+class PanelsChart(NamedTuple):
+    """Panels below each other, with the same lines and x axis: a point every `step_s`.
+
+    `seconds`, `x_clock`: as above; "log" counts from the log's start.
+    """
+
+    title: str
+    panels: Sequence[Panel]
+    seconds: float | None
+    x_clock: str
+    y_title: str
+    note: str | None = None
+    step_s: float = 1.0
+
+
+Chart = Union[LineChart, BarChart, DotsChart, CurvesChart, PanelsChart]

@@ -16,7 +16,8 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator, MultipleLocator
 
 from opskit.escape import printable
 from opskit.quantities import size
-from opskit.render.pictures.chart import BarChart, DotsChart, Line, LineChart
+from opskit.render.pictures import curves
+from opskit.render.pictures.chart import BarChart, CurvesChart, DotsChart, Line, LineChart, PanelsChart
 from opskit.render.pictures.labels import Box, Dot, free_place, merged
 from opskit.render.pictures.ticks import byte_unit, elapsed_unit, nice
 
@@ -64,24 +65,41 @@ def draw(report: Report, format_: str) -> bytes:
 
 
 def _figure(chart: Chart, head: str) -> Figure:
-    rows = len(chart.bars) if isinstance(chart, BarChart) else 0
-    height = max(3.2, 1.6 + 0.3 * rows) if rows else 5.6
-    figure = Figure(figsize=(_WIDTH_IN, height), layout="constrained")
-    axes = figure.add_subplot()
-    if isinstance(chart, BarChart):
-        _bars(axes, chart)
-    elif isinstance(chart, DotsChart):
-        _dots(axes, chart)
+    figure = Figure(figsize=(_WIDTH_IN, _height_in(chart)), layout="constrained")
+    if isinstance(chart, PanelsChart):
+        axes = curves.draw_panels(figure, chart, _short)
+        _clock_axis(figure.axes[-1], chart.x_clock)
     else:
-        _lines(axes, chart)
+        axes = figure.add_subplot()
+        _on_axes(axes, chart)
     note = "" if chart.note is None else f"\n{_wrapped(chart.note)}"
     figure.suptitle(printable(chart.title), fontsize=13, fontweight="bold", x=_LEFT, ha="left")
-    small = axes.set_title(_wrapped(head) + note, fontsize=8.5, color="#444444", loc="left", x=0)
+    above = "\n" if isinstance(chart, PanelsChart) and len(chart.panels) > 1 else ""  # the panel's own title
+    small = axes.set_title(_wrapped(head) + note + above, fontsize=8.5, color="#444444", loc="left", x=0)
     figure.draw_without_rendering()  # settles the layout: from here on sizes and scales are final
     small.set_x((_LEFT * figure.bbox.width - axes.bbox.x0) / axes.bbox.width)  # below the title: the axes may be narrow
     if isinstance(chart, DotsChart):
         _name_dots(figure, axes, chart)
     return figure
+
+
+def _height_in(chart: Chart) -> float:
+    if isinstance(chart, BarChart) and chart.bars:
+        return max(3.2, 1.6 + 0.3 * len(chart.bars))
+    if isinstance(chart, PanelsChart):
+        return max(5.6, 1.9 + 1.7 * len(chart.panels))
+    return 5.6 + (0.12 * len(chart.curves) if isinstance(chart, CurvesChart) else 0.0)
+
+
+def _on_axes(axes: Axes, chart: Chart) -> None:
+    if isinstance(chart, BarChart):
+        _bars(axes, chart)
+    elif isinstance(chart, DotsChart):
+        _dots(axes, chart)
+    elif isinstance(chart, CurvesChart):
+        curves.draw_curves(axes, chart, _short)
+    elif isinstance(chart, LineChart):
+        _lines(axes, chart)
 
 
 def _lines(axes: Axes, chart: LineChart) -> None:
@@ -207,8 +225,8 @@ def _clock_axis(axes: Axes, clock: str) -> None:
         return
     low, high = axes.get_xlim()
     span = high - low
-    if clock == "uptime":
-        _elapsed_axis(axes, span, "the JVM started")
+    if clock in ("uptime", "log"):
+        _elapsed_axis(axes, span, "the JVM started" if clock == "uptime" else "the log's start")
         return
     shape = "%H:%M:%S" if span < 2 * 3600 else "%H:%M" if span < 48 * 3600 else "%m-%d %H:%M"
     steps = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400)

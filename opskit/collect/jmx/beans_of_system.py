@@ -86,7 +86,7 @@ def system_bean(sources: Sources, properties: Mapping[str, str], before: CpuTick
 def _process(sources: Sources) -> dict[str, Value]:
     fs, pid = sources.host.fs, sources.pid
     stat, status = fs.maybe(parse_stat, pid, "stat"), fs.maybe(parse_status, pid, "status")
-    files = optional(fs.fd_count, pid, "fd")
+    files = optional(fs.fd_count, pid)
     limit = fs.maybe(parse_limits, pid, "limits", default={}).get("RLIMIT_NOFILE")
     ticks = None if stat is None else stat.user_ticks + stat.system_ticks
     if files is None:
@@ -177,6 +177,6 @@ def _minds_memory(sources: Sources) -> bool:
     major, release = sources.major or 0, sources.release or ""
     if major >= _FIRST_CONTAINER_AWARE:
         return True
-    update = release.partition("_")[2] if major == 8 else (release.split(".") + ["", "", ""])[2]  # 1.8.0_272, 11.0.9
+    update = release.partition("_")[2] if major == 8 else [*release.split("."), "", "", ""][2]  # 1.8.0_272, 11.0.9
     number = integer(update.partition("-")[0].partition("+")[0])
     return number is not None and number >= _AWARE_UPDATES.get(major, 1 << 30)

@@ -34,7 +34,7 @@ def read_buffer_pools(objects: Objects) -> dict[str, BufferPool | None]:
     if _OBJECT not in found:
         return {}
     bits = found.get(_BITS, 0)
-    counted = [atomic_long(objects, bits, names) for names in _DIRECT] if bits else [0, 0, 0]
+    counted = [atomic_long(objects, bits, names) if bits else 0 for names in _DIRECT]
     mapped = next((found[name] for name in _MAPPED if name in found and _counts(objects, found[name])), 0)
     pools = {"direct": _pool(counted), "mapped": _mapped(objects, mapped)}
     pools["mapped - 'non-volatile memory'"] = _mapped(objects, found.get(_PERSISTENT, 0))

@@ -54,6 +54,8 @@ def memory_beans(sources: Sources) -> list[Bean]:
     beans += [_pool(pool, usages[pool.address], service) for pool in service.pools]
     latest = max((each for each in service.managers if each.last), key=_ended, default=None)
     beans += [_manager(sources, manager, service, is_latest=manager is latest) for manager in service.managers]
+    if all(manager.collections is None for manager in service.managers):  # an older layout
+        beans += _counted_collectors(sources)
     return beans
 
 
@@ -80,7 +82,7 @@ def _memory(sources: Sources, service: MemoryService, use: PoolUse, usages: Mapp
 def _pending(sources: Sources) -> int | None:
     """The objects whose finalizers have not run yet; None: not readable now."""
     try:
-        return read_pending_finalizations(sources.objects())
+        return read_pending_finalizations(sources.objects(), sources.boot_classes())
     except NotSupported:
         return None
 

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
+from math import isfinite
 from typing import TYPE_CHECKING
 
 from opskit.analysis.jmx.flatten import kept, leaves
 from opskit.analysis.jmx.near import unmatched
 from opskit.analysis.jmx.result import Line, Result
-from opskit.collect.jmx.facts import Attribute, Bean
 from opskit.jvm.object_names import glob_matches, parse_pattern
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
-    from opskit.collect.jmx.facts import Facts, Value
+    from opskit.collect.jmx.facts import Attribute, Bean, Facts, Value
     from opskit.jvm.object_names import Pattern
 
-Numbers = "Mapping[tuple[str, str], float]"
+_TOO_LARGE = 1e300
 
 
 def judge(facts: Facts, patterns: Sequence[str] = (), earlier: Result | None = None) -> Result:
@@ -74,9 +74,10 @@ def _change(before: Value, now: Value, span_s: float) -> float | None:
     """A number's change a second; None: unknown, or no number."""
     if span_s <= 0 or not _is_number(before) or not _is_number(now):
         return None
-    change = (float(now) - float(before)) / span_s  # type: ignore[arg-type]  # a number
-    return change if abs(change) < float("inf") else None  # a number
+    change = (now - before) / span_s  # type: ignore[operator]
+    return change if isfinite(change) else None
 
 
 def _is_number(value: Value) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
+    """Whether the value is a number that a float can hold: a BigInteger has any length."""
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < _TOO_LARGE

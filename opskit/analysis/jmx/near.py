@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from opskit.collect.jmx.facts import Facts
     from opskit.jvm.object_names import Pattern
 
-_MOST_NAMES, _LONGEST, _SHOWN = 500, 200, 3
-_CUTOFF = 0.6  # of difflib: half of what is typed may be wrong
+_MOST_NAMES, _LONGEST, _SHOWN, _A_WORD = 500, 200, 3, 3
+_CUTOFF, _CLOSE = 0.6, 0.05  # of difflib's ratios: of the best, and how far others may be from it
 OWN_DOMAINS = (
     "java.lang",
     "java.nio",
@@ -60,19 +60,25 @@ def _with_near(said: str, wanted: str, names: Sequence[str]) -> str:
 
 
 def near(wanted: str, names: Sequence[str]) -> list[str]:
-    """Up to three of the names: first those that contain a value of the pattern, then those that are spelled alike."""
-    import difflib
+    """Up to three of the names: those that are spelled alike, else those that contain the last value of the pattern."""
+    from difflib import SequenceMatcher
 
-    typed = wanted.lower()[:_LONGEST]
-    kept = {name.lower()[:_LONGEST]: name for name in reversed(names[:_MOST_NAMES])}
-    words = [word for part in _words(typed) if len(word := part.strip("*?")) > 2]
-    last = words[-1:] if words else []
-    containing = [name for name in kept if any(word in name for word in last)]
-    alike = difflib.get_close_matches(typed.replace("*", "").rstrip(","), [*kept], n=_SHOWN, cutoff=_CUTOFF)
-    return [kept[each] for each in dict.fromkeys([*alike, *reversed(containing)])][:_SHOWN]
+    typed = wanted.lower()[:_LONGEST].replace("*", "").rstrip(",")
+    matcher: SequenceMatcher[str] = SequenceMatcher(b=typed, autojunk=False)
+    ratios: dict[str, float] = {}
+    for name in names[:_MOST_NAMES]:
+        matcher.set_seq1(name.lower()[:_LONGEST])
+        if matcher.real_quick_ratio() >= _CUTOFF and matcher.quick_ratio() >= _CUTOFF:
+            ratios[name] = matcher.ratio()
+    best = max(ratios.values(), default=0.0)
+    alike = [
+        name for name in sorted(ratios, key=lambda name: -ratios[name]) if ratios[name] >= max(best - _CLOSE, _CUTOFF)
+    ]
+    word = _last_value(wanted.lower())
+    containing = [name for name in names[:_MOST_NAMES] if len(word) >= _A_WORD and word in name.lower()]
+    return [*dict.fromkeys([*alike, *containing])][:_SHOWN]
 
 
-def _words(text: str) -> list[str]:
-    """The values of the properties, or what stands there instead."""
-    rest = text.rpartition(":")[2]
-    return [part.rpartition("=")[2] for part in rest.split(",")]
+def _last_value(text: str) -> str:
+    """Of the last property, or what stands there instead."""
+    return text.rpartition(":")[2].removesuffix(",*").rpartition(",")[2].rpartition("=")[2].strip("*?")

@@ -6,7 +6,6 @@ jmx_exporter's default: domain_type_attribute, in lower case (its lowercaseOutpu
 from __future__ import annotations
 
 from collections.abc import Mapping
-from math import isfinite
 from typing import TYPE_CHECKING
 
 from opskit.escape import printable
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
     from opskit.render.views.jmx.known import Known
 
 _DEEPEST = 8
+_TOO_LARGE = 1e300  # for a float, of a number that may have any length
 _SUFFIX = {BYTES: "_bytes", RATIO: "_ratio", DATE: "_seconds", **dict.fromkeys(PER_S, "_seconds")}
 
 
@@ -45,7 +45,7 @@ def _numbers(
     if isinstance(value, bool):
         yield path, labels, int(value)
     elif isinstance(value, (int, float)):
-        if isfinite(value):
+        if abs(value) < _TOO_LARGE:
             yield path, labels, value
     elif isinstance(value, Mapping) and depth < _DEEPEST:
         is_table = bool(value) and all(isinstance(each, Mapping) for each in value.values())

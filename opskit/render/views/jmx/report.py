@@ -11,7 +11,7 @@ from opskit.render.fields import TEXT, Field
 from opskit.render.report import Block, Listing, Report
 from opskit.render.views.jmx import overview
 from opskit.render.views.jmx.known import known_of
-from opskit.render.views.jmx.values import change_text, human, line_text, path_text
+from opskit.render.views.jmx.values import change_text, human, line_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -20,16 +20,17 @@ if TYPE_CHECKING:
     from opskit.render.report import About
     from opskit.render.shown import Shown
 
-_UNMATCHED = 2  # the exit code of a question that has no answer
+_UNANSWERED = 2  # the exit code
 _LONGEST, _NARROW = 300, 44  # of a value in a table; the column of the attributes
 _MOST_ERRORS = 3
 
 
 class Row(NamedTuple):
-    """A line of an MBean; `heads`: the first one, below the ObjectName."""
+    """A line of an MBean; `heads`: the first one, below the ObjectName. `width`: of the column of its attributes."""
 
     line: Line
     heads: bool
+    width: int
 
 
 def target(result: Result) -> dict[str, object]:
@@ -51,8 +52,13 @@ def report(about: About, result: Result, shown: Shown, patterns: Sequence[str]) 
         footer=[*_footer(result, shown, is_short=is_short, left=left)],
         text=lambda: (line_text(line, rate=shown.watching) for line in lines),
         findings=result.findings,
-        exit_code=_UNMATCHED if result.unmatched else None,
+        exit_code=_UNANSWERED if _is_unanswered(result, patterns) else None,
     )
+
+
+def _is_unanswered(result: Result, patterns: Sequence[str]) -> bool:
+    """Whether a pattern means nothing, or nothing that was asked for has a value."""
+    return bool(result.unmatched) or bool(patterns and all(line.error is not None for line in result.lines))
 
 
 def _verdict(result: Result) -> Iterator[str]:
@@ -60,13 +66,16 @@ def _verdict(result: Result) -> Iterator[str]:
         yield "No attribute was read."
         return
     beans = len({line.bean for line in result.lines})
-    yield f"{plural(len(result.lines), 'attribute')} of {plural(beans, 'MBean')}."
+    yield f"{plural(len(result.lines), 'value')} of {plural(beans, 'MBean')}."
 
 
 def _listed(lines: Sequence[Line], total: int, shown: Shown) -> Iterator[Block[Row]]:
     if not lines:
         return
-    rows = [Row(line, heads=not index or line.bean != lines[index - 1].bean) for index, line in enumerate(lines)]
+    widths: dict[str, int] = {}
+    for line in lines:
+        widths[line.bean] = min(max(len(line.path), widths.get(line.bean, 0)), _NARROW)
+    rows = [Row(line, not at or line.bean != lines[at - 1].bean, widths[line.bean]) for at, line in enumerate(lines)]
     columns: list[Field[Row]] = [
         Field("object_name", TEXT, "MBean", lambda row: row.line.bean),
         Field("attribute", TEXT, "attribute", lambda row: row.line.path),
@@ -74,14 +83,13 @@ def _listed(lines: Sequence[Line], total: int, shown: Shown) -> Iterator[Block[R
     ]
     if shown.watching:
         columns.append(Field("change", TEXT, "change", lambda row: change_text(row.line, _known(row.line))))
-    width = min(max(len(path_text(line.path)) for line in lines), _NARROW)
-    yield Block(columns, rows, total, listing=Listing(lambda row, _, __: _row_lines(row, width, shown), 0, 1))
+    yield Block(columns, rows, total, listing=Listing(lambda row, _, __: _row_lines(row, shown), 0, 1))
 
 
-def _row_lines(row: Row, width: int, shown: Shown) -> list[str]:
+def _row_lines(row: Row, shown: Shown) -> list[str]:
     line = row.line
     change = change_text(line, _known(line)) if shown.watching else ""
-    text = f"  {path_text(line.path):<{width}}  {_value(line)}{f'  {change}' if change else ''}"
+    text = f"  {line.path:<{row.width}}  {_value(line)}{f'  {change}' if change else ''}"
     return [line.bean, text] if row.heads else [text]
 
 
@@ -103,7 +111,7 @@ def _footer(result: Result, shown: Shown, *, is_short: bool, left: int) -> Itera
     if not is_short and shown.text:
         yield from _errors(result)
     if left and shown.text:
-        yield f"{left:,} more {agreeing(left, 'attribute')}; -n 0 shows all"
+        yield f"{left:,} more {agreeing(left, 'value')}; -n 0 shows all"
     yield from facts.left_behind
     if is_short and not shown.on_screen:
         words = ["opskit", "jmx", *([str(facts.pid)] if facts.pid is not None else [])]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from opskit.escape import printable
 from opskit.quantities import duration, percent, signed_size, size, whole
-from opskit.render.views.jmx.known import BYTES, DATE, MILLISECONDS, NANOSECONDS, RATIO
+from opskit.render.views.jmx.known import BYTES, DATE, MILLISECONDS, NANOSECONDS, PLAIN, RATIO
 
 if TYPE_CHECKING:
     from opskit.analysis.jmx.result import Line
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from opskit.render.views.jmx.known import Known
 
 PER_S = {MILLISECONDS: 1e3, NANOSECONDS: 1e9}
+_TOO_LARGE = 1e300  # a BigInteger may have any length
 _UNDEFINED = -1  # of a maximum, a threshold
 _LAST_YEAR_S = 253_402_300_799  # of the calendar: 9999
 
@@ -64,6 +65,8 @@ def human(value: Value, known: Known) -> str:
 
 
 def _number(value: float, unit: str) -> str:
+    if unit == PLAIN or abs(value) > _TOO_LARGE:
+        return f"{value:,}" if isinstance(value, int) else f"{value:,.6g}"
     if unit == BYTES:
         return "undefined" if value == _UNDEFINED else size(value)
     if unit in PER_S:
@@ -72,7 +75,7 @@ def _number(value: float, unit: str) -> str:
         return percent(value) if value >= 0 else "unknown"
     if unit == DATE and 0 <= value / 1000 <= _LAST_YEAR_S:
         return date_text(value / 1000)
-    return whole(value) if isinstance(value, int) else f"{value:,.6g}"
+    return whole(value)
 
 
 def date_text(seconds: float) -> str:

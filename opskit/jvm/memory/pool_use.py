@@ -134,7 +134,9 @@ class PoolUse:
 
     def _g1_support(self) -> int:
         structs = self._structs
-        return self._word(self._heap + structs.at(("G1CollectedHeap", "_monitoring_support"), ("G1CollectedHeap", "_g1mm")))
+        return self._word(
+            self._heap + structs.at(("G1CollectedHeap", "_monitoring_support"), ("G1CollectedHeap", "_g1mm"))
+        )
 
     def _g1_at(self, stem: str, what: str) -> int:
         names = (f"_{stem}_space_{what}", f"_{stem}_gen_{what}", f"_{stem}_{what}")

@@ -9,7 +9,6 @@ from opskit.quantities import agreeing, plural
 from opskit.records import NamedTuple
 from opskit.render.fields import TEXT, Field
 from opskit.render.report import Block, Listing, Report
-from opskit.render.views.jmx import overview
 from opskit.render.views.jmx.known import known_of
 from opskit.render.views.jmx.values import change_text, human, line_text
 
@@ -42,6 +41,8 @@ def target(result: Result) -> dict[str, object]:
 def report(about: About, result: Result, shown: Shown, patterns: Sequence[str]) -> Report:
     """The whole answer. `patterns`: those that were given."""
     is_short = not patterns and not shown.verbose and not shown.text
+    if is_short:
+        from opskit.render.views.jmx import overview
     limit = shown.top or None
     lines = result.lines if limit is None else result.lines[:limit]
     left = len(result.lines) - len(lines)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from opskit import shell
 from opskit.commands.shared.declare import command
 from opskit.commands.shared.options import SHOW, TOP, WINDOWED, option
 from opskit.errors import UsageError
@@ -96,7 +97,8 @@ def _reader(run: Run, request: Request, yes: bool) -> Callable[[], Facts]:
 
     agent = Agent(run.host, request.pid, request.patterns)
     if not agreed(yes, agent.question):
-        raise UsageError(f"{' '.join(agent.stays)} Nothing was loaded; add --yes to load it")
+        do_it = shell.command("opskit", "jmx", request.pid, "--agent", "--yes", *request.patterns)
+        raise UsageError(f"nothing was loaded: {'; '.join(agent.stays)}; add --yes to load it: {do_it}")
 
     def ask_agent() -> Facts:
         at_s = run.host.now().timestamp()

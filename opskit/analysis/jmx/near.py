@@ -44,7 +44,7 @@ def _sentence(facts: Facts, pattern: Pattern) -> str:
     reads_all = any(each.source in IN_PROCESS for bean in facts.beans for each in bean.attributes)
     if not is_own and not reads_all and facts.pid is not None:
         agent = shell.command("opskit", "jmx", str(facts.pid), "--agent", pattern.text)
-        return f"{said}: MBeans of an application are read by code in the JVM: {agent}, or by its Jolokia: --jolokia"
+        return f"{said}: MBeans of an application are read by code in the JVM: {agent}, or by a Jolokia that runs there: --jolokia auto"
     return _with_near(said, pattern.text, [*names])
 
 

@@ -74,7 +74,7 @@ def test_all_is_chosen_without_a_pattern():
         (
             "shop:type=Order,*",
             "no MBean matches 'shop:type=Order,*': MBeans of an application are read by code in the "
-            "JVM: opskit jmx 4242 --agent 'shop:type=Order,*', or by its Jolokia: --jolokia",
+            "JVM: opskit jmx 4242 --agent 'shop:type=Order,*', or by a Jolokia that runs there: --jolokia auto",
         ),
         ("java.lang:type=" + "x" * 4000, "x…'"),
     ],

@@ -86,7 +86,7 @@ def system_bean(sources: Sources, properties: Mapping[str, str], before: CpuTick
 def _process(sources: Sources) -> dict[str, Value]:
     fs, pid = sources.host.fs, sources.pid
     stat, status = fs.maybe(parse_stat, pid, "stat"), fs.maybe(parse_status, pid, "status")
-    files = optional(fs.fd_count, pid, "fd")
+    files = optional(fs.fd_count, pid)
     limit = fs.maybe(parse_limits, pid, "limits", default={}).get("RLIMIT_NOFILE")
     ticks = None if stat is None else stat.user_ticks + stat.system_ticks
     if files is None:

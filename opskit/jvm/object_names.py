@@ -102,7 +102,7 @@ def _matches_name(pattern: str, name: str) -> bool:
     """
     domain, colon, rest = pattern.partition(":")
     parts = _split(rest)
-    if not colon or not parts or not all(part == "*" or 0 < part.find("=") for part in parts):
+    if not colon or not parts or not all(part == "*" or part.find("=") > 0 for part in parts):
         return glob_matches(pattern, name) or glob_matches(pattern, canonical_name(name))
     _, wanted, is_open = properties_of(pattern)
     own_domain, properties, _ = properties_of(name)

@@ -124,5 +124,7 @@ class CrashReport(NamedTuple):
     machine: Machine = Machine()
     is_error_in_error_handler: bool = False
     complete: bool = True
-    report_file: str | None = None  # where the JVM says that it saved the report; the header in a program's output has it
+    report_file: str | None = (
+        None  # where the JVM says that it saved the report; the header in a program's output has it
+    )
     is_in_output: bool = False  # found among the lines of a program's output, not as a file of its own

@@ -60,7 +60,7 @@ def test_all_formats_say_the_same(inprocess, pid):
     lines = {line.rpartition(" ")[0] for line in out["text"].out.splitlines()}
     assert {f"{name} Usage.used" for name in pools} < lines
     assert not any("hunter2" in done.out + done.err for done in out.values())
-    assert not re.search(rf"\b{pid}\b", out["prometheus"].out)
+    assert f'"{pid}"' not in out["prometheus"].out
 
 
 def test_patterns(inprocess, pid):
@@ -83,12 +83,13 @@ def test_patterns(inprocess, pid):
 
 def test_a_watch_has_changes_per_second(inprocess, pid):
     """As the last word, from the second sample on."""
-    done = inprocess("jmx", pid, "java.lang:type=Runtime Uptime", MEMORY, "-w", "-i", "200ms", "-c", "2")
+    done = inprocess("jmx", pid, "java.lang:type=Runtime", MEMORY, "-w", "-i", "200ms", "-c", "2")
     first, second = ([*block.splitlines()] for block in done.out.split("\n\n"))
     assert {line.rpartition(" ")[2] for line in first} == {"-"}
     [uptime] = [line.split() for line in second if " Uptime " in line]
     assert 900 < float(uptime[-1]) < 1100
-    assert f"{MEMORY} Verbose false -" in second
+    assert "java.lang:type=Runtime VmName OpenJDK 64-Bit Server VM -" in second
+    assert any(line.startswith(f"{MEMORY} HeapMemoryUsage.max {64 << 20} +0") for line in second)
 
 
 def test_the_first_screen(running):

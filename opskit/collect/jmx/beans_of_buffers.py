@@ -20,7 +20,7 @@ def buffer_beans(sources: Sources) -> list[Bean]:
     if sources.memory is None:
         return []
     try:
-        pools = read_buffer_pools(sources.objects())
+        pools = read_buffer_pools(sources.objects(), sources.boot_classes())
     except NotSupported as error:
         sources.missing.append(f"java.nio:type=BufferPool: {error}")
         return []

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from opskit.collect.jmx.facts import Bean
 from opskit.collect.jmx.made import COUNTERS, MEMORY, bean, usage_value
 from opskit.errors import NotSupported
+from opskit.jvm.memory.finalization import read_pending_finalizations
 from opskit.jvm.memory.memory_service import MemoryService, Usage
 from opskit.jvm.memory.pool_use import PoolUse
 from opskit.jvm.perfdata.counters import collector
@@ -18,11 +18,12 @@ from opskit.jvm.perfdata.counters import collector
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from opskit.collect.jmx.facts import Value
+    from opskit.collect.jmx.facts import Bean, Value
     from opskit.collect.jmx.sources import Sources
-    from opskit.jvm.memory.memory_service import Collection, Manager, Pool
+from opskit.jvm.memory.memory_service import Collection, Manager, Pool
 
 _ELSE = "--agent reads them"
+LAST_CAUSE = "LastGcCause"  # not in JMX: of the collector that has collected last
 _NS_PER_MS, _MS_PER_S = 1_000_000, 1000
 _CMS_OLD, _GENERATION = "CMS Old Gen", "sun.gc.generation.1.space.0"
 # By collector: the names of the counters sun.gc.collector.0, 1 and 2.
@@ -51,7 +52,10 @@ def memory_beans(sources: Sources) -> list[Bean]:
         sources.missing.append(f"Usage of {', '.join(unread)}: this JVM does not describe it; {_ELSE}")
     beans = [_memory(sources, service, use, usages)]
     beans += [_pool(pool, usages[pool.address], service) for pool in service.pools]
-    beans += [_manager(sources, manager, service) for manager in service.managers]
+    latest = max((each for each in service.managers if each.last), key=_ended, default=None)
+    beans += [_manager(sources, manager, service, is_latest=manager is latest) for manager in service.managers]
+    if all(manager.collections is None for manager in service.managers):  # an older layout
+        beans += _counted_collectors(sources)
     return beans
 
 
@@ -67,10 +71,20 @@ def _usage(sources: Sources, use: PoolUse, pool: Pool) -> Usage | None:
 def _memory(sources: Sources, service: MemoryService, use: PoolUse, usages: Mapping[int, Usage | None]) -> Bean:
     heap = use.heap_usage(service.pools, usages)
     other = use.non_heap_usage(service.pools, usages)
-    pending = "java.lang:type=Memory ObjectPendingFinalizationCount, Verbose: only code in the JVM can ask for it"
-    sources.missing.append(f"{pending}; {_ELSE}")
-    values: dict[str, Value] = {"HeapMemoryUsage": usage_value(heap), "NonHeapMemoryUsage": usage_value(other)}
+    values: dict[str, Value] = {
+        "HeapMemoryUsage": usage_value(heap),
+        "NonHeapMemoryUsage": usage_value(other),
+        "ObjectPendingFinalizationCount": _pending(sources),
+    }
     return bean("java.lang:type=Memory", (MEMORY, values))
+
+
+def _pending(sources: Sources) -> int | None:
+    """The objects whose finalizers have not run yet; None: not readable now."""
+    try:
+        return read_pending_finalizations(sources.objects(), sources.boot_classes())
+    except NotSupported:
+        return None
 
 
 def _pool(pool: Pool, usage: Usage | None, service: MemoryService) -> Bean:
@@ -88,6 +102,10 @@ def _pool(pool: Pool, usage: Usage | None, service: MemoryService) -> Bean:
         "UsageThreshold": pool.usage_threshold,
         "CollectionUsageThreshold": pool.collection_threshold,
     }
+    if pool.usage_threshold is not None and not pool.has_usage_sensor:
+        values["UsageThresholdCount"] = 0
+    if pool.collection_threshold is not None and not pool.has_collection_sensor:
+        values["CollectionUsageThresholdCount"] = 0
     if usage is not None and pool.usage_threshold is not None:
         values["UsageThresholdExceeded"] = 0 < pool.usage_threshold <= usage.used
     if pool.collection_threshold is not None:
@@ -109,7 +127,11 @@ def _peak(pool: Pool, usage: Usage | None) -> Usage | None:
     )
 
 
-def _manager(sources: Sources, manager: Manager, service: MemoryService) -> Bean:
+def _ended(manager: Manager) -> int:
+    return manager.last.end_ticks if manager.last is not None else 0
+
+
+def _manager(sources: Sources, manager: Manager, service: MemoryService, *, is_latest: bool) -> Bean:
     names = {pool.address: pool.name for pool in service.pools}
     values: dict[str, Value] = {
         "Name": manager.name,
@@ -121,7 +143,8 @@ def _manager(sources: Sources, manager: Manager, service: MemoryService) -> Bean
     values["CollectionCount"] = manager.collections
     values["CollectionTime"] = (manager.nanoseconds or 0) // _NS_PER_MS
     values["LastGcInfo"] = _last(sources, manager, service.pools)
-    return bean(f"java.lang:type=GarbageCollector,name={manager.name}", (MEMORY, values))
+    cause: dict[str, Value] = {LAST_CAUSE: sources.text("sun.gc.lastCause") if is_latest else None}
+    return bean(f"java.lang:type=GarbageCollector,name={manager.name}", (MEMORY, values), (COUNTERS, cause))
 
 
 def _last(sources: Sources, manager: Manager, pools: Sequence[Pool]) -> Value:

@@ -79,11 +79,11 @@ def _shown(name: str, properties: Mapping[str, str]) -> str | None:
 
 def _times(sources: Sources) -> dict[str, Value]:
     """In milliseconds; without counters they are not known so exactly."""
-    began = sources.number("sun.rt.createVmBeginTime")
-    if began is None:
-        return {}
+    began, ready = (sources.number(f"sun.rt.{name}Time") for name in ("createVmBegin", "vmInitDone"))
+    if began is None or not sources.host.fs.is_live:
+        return {"StartTime": ready}
     now_ms = round(sources.host.now().timestamp() * 1000)
-    return {"StartTime": began, "Uptime": max(0, now_ms - began) if sources.host.fs.is_live else None}
+    return {"StartTime": ready, "Uptime": max(0, now_ms - began)}
 
 
 def _names(sources: Sources) -> dict[str, Value]:

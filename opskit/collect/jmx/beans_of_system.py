@@ -177,6 +177,6 @@ def _minds_memory(sources: Sources) -> bool:
     major, release = sources.major or 0, sources.release or ""
     if major >= _FIRST_CONTAINER_AWARE:
         return True
-    update = release.partition("_")[2] if major == 8 else (release.split(".") + ["", "", ""])[2]  # 1.8.0_272, 11.0.9
+    update = release.partition("_")[2] if major == 8 else [*release.split("."), "", "", ""][2]  # 1.8.0_272, 11.0.9
     number = integer(update.partition("-")[0].partition("+")[0])
     return number is not None and number >= _AWARE_UPDATES.get(major, 1 << 30)

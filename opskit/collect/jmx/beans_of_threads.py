@@ -32,7 +32,7 @@ def thread_beans(sources: Sources) -> list[Bean]:
     """The beans of what is counted."""
     beans = [_threading(sources), _class_loading(sources), _compilation(sources)]
     if sources.perf is not None:
-        asked = "java.lang:type=Threading AllThreadIds, CurrentThread…, TotalThreadAllocatedBytes; java.lang:type=ClassLoading Verbose"
+        asked = "java.lang:type=Threading AllThreadIds, CurrentThread…, TotalThreadAllocatedBytes; Verbose of Memory and ClassLoading"
         sources.missing.append(f"{asked}: only code in the JVM can ask for them; {_ELSE}")
     return [each for each in beans if each.attributes]
 

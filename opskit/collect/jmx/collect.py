@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from opskit.collect.jmx.beans_of_buffers import buffer_beans
+from opskit.collect.jmx.beans_of_flags import flag_beans
 from opskit.collect.jmx.beans_of_memory import memory_beans
 from opskit.collect.jmx.beans_of_runtime import runtime_bean, system_properties
 from opskit.collect.jmx.beans_of_system import read_ticks, system_bean
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from opskit.host import Host
 
 _LOADS = "java.lang:type=OperatingSystem ProcessCpuLoad, CpuLoad: a first look has no loads; add -i 1s, or -w"
-_APPLICATION = "MBeans of the application and java.util.logging need code in the JVM: --agent, or --jolokia"
+_APPLICATION = "MBeans of the application, java.util.logging, jdk.management: only code in the JVM can read them; --agent or --jolokia"
 
 
 def collect(host: Host, ask: Request) -> Facts:
@@ -82,7 +83,7 @@ def _beans(sources: Sources, before: CpuTicks | None, now: CpuTicks | None) -> l
     """All that are known."""
     source, properties = system_properties(sources)
     found = [
-        *memory_beans(sources), *thread_beans(sources), *buffer_beans(sources),
+        *memory_beans(sources), *thread_beans(sources), *buffer_beans(sources), *flag_beans(sources),
         runtime_bean(sources, source, properties), system_bean(sources, properties, before, now),
     ]  # fmt: skip
     return sorted((_named_compiler(each, source, properties) for each in found), key=lambda each: each.name)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from opskit.errors import BadInput, NotSupported, OpskitError
+from opskit.errors import BadInput, NoSuchProcess, NotSupported, OpskitError
 from opskit.jvm.discover import HOTSPOT, OPENJ9, find_jvm
 from opskit.jvm.launch import jdk_release, major_of
 from opskit.jvm.perfdata.hsperfdata import parse_hsperfdata
@@ -13,7 +13,7 @@ from opskit.proc.memory import c_string, i32, u64
 from opskit.proc.rights import as_owner_or_root
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping
 
     from opskit.host import Host
     from opskit.jvm.discover import Jvm
@@ -53,6 +53,7 @@ class Sources:
         self.perf: PerfData | None = None
         self._memory: TouchedMemory | None = None
         self._objects: Objects | None = None
+        self._classes: Mapping[str, int] = {}
 
     def _find(self) -> Jvm:
         jvm = find_jvm(self.host.fs, self.pid, self.host.clock_ticks)
@@ -68,10 +69,8 @@ class Sources:
         """Read anew what changes. Raises as the constructor; NoSuchProcess where another process has the PID by now."""
         before, self.jvm = self.jvm, self._find()
         if before.start_ticks != self.jvm.start_ticks:
-            from opskit.errors import NoSuchProcess
-
             raise NoSuchProcess(self.pid, "it ended while it was watched")
-        self.missing = []
+        self.missing, self._classes = [], {}
         self.perf = self.jvm.perf
         if self.jvm.kind == HOTSPOT:
             self._read_memory()
@@ -100,6 +99,15 @@ class Sources:
 
             self._objects = Objects(structs, memory, self.flags)
         return self._objects
+
+    def boot_classes(self) -> Mapping[str, int]:
+        """Those classes that the beans are read from, as far as they are loaded. Raises NotSupported."""
+        if not self._classes:
+            from opskit.jvm.memory.buffer_pools import BUFFER_CLASSES
+            from opskit.jvm.memory.finalization import FINALIZATION_CLASSES
+
+            self._classes = self.objects().classes.boot_classes((*BUFFER_CLASSES, *FINALIZATION_CLASSES))
+        return self._classes
 
     @property
     def release(self) -> str | None:
@@ -161,7 +169,8 @@ class Sources:
                 self._memory.forget()
         except PermissionError:
             advice = as_owner_or_root(fs, "CAP_SYS_PTRACE", pid, self.jvm.uid)
-            self.missing.append(f"permission denied for {fs.path(pid, 'mem')}: {advice}")
+            what = "memory pools, collectors, buffer pools and flags"
+            self.missing.append(f"{what}: permission denied for {fs.path(pid, 'mem')}: {advice}")
         except OSError as error:
             self.missing.append(f"{fs.path(pid, 'mem')}: {error.strerror}")
         except OpskitError as error:
@@ -189,17 +198,15 @@ class Sources:
             self.missing.append(f"memory pools: {error}")
 
     def _private_counters(self) -> PerfData | None:
-        """The counters of a JVM that does not share them (-XX:+PerfDisableSharedMem): it keeps them in its own memory."""
+        """The counters of a JVM that does not share them: it keeps all or, with -XX:-UsePerfData, a few in its own memory."""
+        from opskit.jvm.memory.management_counters import read_management_counters
+
         try:
             structs, memory = self.opened
             start, size = (u64(memory, structs.at(("PerfMemory", field))) or 0 for field in ("_start", "_capacity"))
             data = memory.read(start, size) if start and 0 < size <= _LARGEST_COUNTERS else b""
-            found = parse_hsperfdata(data, f"the memory of {self.pid}") if data else None
+            name = f"the memory of {self.pid}"
+            found = parse_hsperfdata(data, name) if data else read_management_counters(self.host.fs, self.pid, memory)
         except (NotSupported, BadInput):
             return None
         return found if found is not None and found.accessible else None
-
-
-def unknown(what: Sequence[str], why: str) -> str:
-    """A sentence on attributes that are not known."""
-    return f"{', '.join(what)}: {why}"

@@ -9,6 +9,8 @@ from opskit.proc.memory import i32
 from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from opskit.jvm.memory.objects import Objects
 
 _OBJECT, _BITS = "java/lang/Object", "java/nio/Bits"
@@ -17,6 +19,7 @@ _DIRECT = (("COUNT", "count"), ("RESERVED_MEMORY", "reservedMemory"), ("TOTAL_CA
 _UNMAPPER = "sun/nio/ch/FileChannelImpl$"
 _MAPPED = (f"{_UNMAPPER}DefaultUnmapper", f"{_UNMAPPER}Unmapper")  # since JDK 14, before
 _PERSISTENT = f"{_UNMAPPER}SyncUnmapper"
+BUFFER_CLASSES = (_OBJECT, _BITS, *_MAPPED, _PERSISTENT)
 _MOST_BUFFERS = 1 << 31
 
 
@@ -28,13 +31,12 @@ class BufferPool(NamedTuple):
     capacity: int
 
 
-def read_buffer_pools(objects: Objects) -> dict[str, BufferPool | None]:
-    """By the name of the pool; None: its values cannot be read now. Raises NotSupported."""
-    found = objects.classes.boot_classes((_OBJECT, _BITS, *_MAPPED, _PERSISTENT))
+def read_buffer_pools(objects: Objects, found: Mapping[str, int]) -> dict[str, BufferPool | None]:
+    """By the name of the pool; None: its values cannot be read now. `found`: those of BUFFER_CLASSES that are loaded."""
     if _OBJECT not in found:
         return {}
     bits = found.get(_BITS, 0)
-    counted = [atomic_long(objects, bits, names) for names in _DIRECT] if bits else [0, 0, 0]
+    counted = [atomic_long(objects, bits, names) if bits else 0 for names in _DIRECT]
     mapped = next((found[name] for name in _MAPPED if name in found and _counts(objects, found[name])), 0)
     pools = {"direct": _pool(counted), "mapped": _mapped(objects, mapped)}
     pools["mapped - 'non-volatile memory'"] = _mapped(objects, found.get(_PERSISTENT, 0))

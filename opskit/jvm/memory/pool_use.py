@@ -150,7 +150,7 @@ class PoolUse:
         old_at = self._structs.find(("G1MonitoringSupport", "_old_gen_committed"))
         if old_at is None or not self._flags.get("UseG1GC"):
             return used, committed
-        overall_committed, overall_used = struct.unpack("<QQ", self._memory.read(self._g1_support() + old_at - 24, 16))
+        overall_committed, overall_used = (self._word(self._g1_support() + old_at - before) for before in (24, 16))
         return (overall_used, committed) if overall_committed == committed else (used, committed)
 
     def _serial(self, name: str) -> Part | None:

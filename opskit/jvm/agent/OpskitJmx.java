@@ -28,6 +28,7 @@ import javax.management.openmbean.TabularData;
  */
 public final class OpskitJmx implements Runnable {
     private static final int LARGEST = 2 << 20;
+    private static final String BOUNDS = "larger than 2 MiB, or nested deeper than 32 levels";
 
     private final LinkedList<Object[]> todo = new LinkedList<>(); // server, ObjectName, attribute or null for all
     private final PrintStream out;
@@ -173,7 +174,7 @@ public final class OpskitJmx implements Runnable {
     /** A table is an object with its keys under the empty name, and its rows. */
     private static void value(StringBuilder b, Object o, int depth) {
         if (++depth > 32 || b.length() > LARGEST) {
-            throw new IllegalStateException("larger than 2 MiB, or nested deeper than 32 levels");
+            throw new IllegalStateException(BOUNDS);
         }
         Iterator<?> items = null;
         boolean named = false;
@@ -230,6 +231,8 @@ public final class OpskitJmx implements Runnable {
                 b.append(each);
             }
         }
-        b.append('"');
+        if (b.append('"').length() > LARGEST) {
+            throw new IllegalStateException(BOUNDS);
+        }
     }
 }

@@ -36,6 +36,7 @@ COMMANDS = (
     Command("jpmp", "JVM", "Profile a JVM's threads: stacks, CPU, locks, flame graphs."),
     Command("profile", "JVM", "Profile what a JVM or any process runs on the CPUs."),
     Command("jmap-diff", "JVM", "Compare class histograms: which classes grow."),
+    Command("jmx", "JVM", "MBeans as JMX names them, without a port or an agent."),
     Command("safepoints", "JVM", "JVM pauses: how long, what caused them, time to safepoint."),
 )
 
@@ -74,6 +75,8 @@ SYMPTOMS = (
     ("the heap fills up", "opskit jmap-diff PID --live -c 5"),
     ("`OutOfMemoryError: Metaspace`", "opskit jmap-diff PID --live -c 5"),
     ("pauses that GC does not explain", "opskit safepoints PID"),
+    ("a script needs MBeans; JMX is off", "opskit jmx PID"),
+    ("metrics of a JVM for Prometheus", "opskit jmx PID -f prometheus"),
 )
 
 # Class of a finding: stuck (work has stopped), slow, soon (it will stop), tools (JVM tools fail), tidy (nothing is broken).

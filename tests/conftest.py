@@ -38,6 +38,7 @@ ANYWHERE = (
     *(
         "jvm/test_launch.",
         "jvm/test_mapped_files.",
+        "jvm/test_object_names.",
         "jvm/unwind/test_recorded_samples.",
         "collect/test_targets.",
         "collect/tcp/",

@@ -26,9 +26,9 @@ class Pattern(NamedTuple):
         return _matches_name(self.text, name)
 
     def attribute_of(self, name: str) -> str | None:
-        """The pattern of attributes that are meant of this MBean; None: none."""
+        r"""The pattern of attributes that are meant of this MBean; None: none. A blank in a path is `\x20`, as in -f text."""
         head, space, tail = self.text.rpartition(" ")
-        return tail if space and tail and _matches_name(head.rstrip(), name) else None
+        return tail.replace("\\x20", " ") if space and tail and _matches_name(head.rstrip(), name) else None
 
 
 def parse_pattern(text: str) -> Pattern:
@@ -96,12 +96,15 @@ def glob_matches(pattern: str, text: str) -> bool:
 
 
 def _matches_name(pattern: str, name: str) -> bool:
-    """As ObjectName.apply() has it, or as a glob over the whole name in one of its two orders."""
-    if glob_matches(pattern, name) or glob_matches(pattern, canonical_name(name)):
-        return True
-    if ":" not in pattern:
-        return False
-    domain, wanted, is_open = properties_of(pattern)
+    """As ObjectName.apply() has it; what is no pattern of JMX (`*Eden*`) is a glob over the whole name in one of its two orders.
+
+    An empty domain means any one, where JMX has that of the server.
+    """
+    domain, colon, rest = pattern.partition(":")
+    parts = _split(rest)
+    if not colon or not parts or not all(part == "*" or part.find("=") > 0 for part in parts):
+        return glob_matches(pattern, name) or glob_matches(pattern, canonical_name(name))
+    _, wanted, is_open = properties_of(pattern)
     own_domain, properties, _ = properties_of(name)
     if not glob_matches(domain or "*", own_domain) or (not is_open and len(wanted) != len(properties)):
         return False

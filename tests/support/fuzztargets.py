@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 import clockfuzz
 import irqfuzz
+import jmxviewfuzz
 from diagmessages import message, tcp_info
 from kernellogs import FORMS, KERNELS, cgroup_report, host_report
 
@@ -376,7 +377,7 @@ text_target(
 text_target(
     "proc net tcp", net_tcp.parse_net_tcp, b"  sl\n   0: 0100007F:1F90 0700000A:18EB 01 0:0 00:0 0 1000 0 43219 1\n"
 )
-for _name, (_parse, _sample) in {**clockfuzz.TEXT, **irqfuzz.TEXT}.items():
+for _name, (_parse, _sample) in {**clockfuzz.TEXT, **irqfuzz.TEXT, **jmxviewfuzz.TEXT}.items():
     text_target(_name, _parse, _sample)
 for _name, (_parse, _sample) in clockfuzz.BYTES.items():
     target(_name, _sample)(_parse)

@@ -58,3 +58,6 @@ class Facts(NamedTuple):
     missing: Sequence[str] = ()
     left_behind: Sequence[str] = ()
     at_s: float = 0.0  # of the wall clock
+    names: Mapping[
+        str, Sequence[str]
+    ] = {}  # with patterns: every MBean that can be read here, and paths of its attributes

@@ -23,6 +23,8 @@ class Frame(NamedTuple):
     offset: int | None = None
     signature: str | None = None  # of a Java method: (Ljava/lang/Object;)V
     compiler: str | None = None  # c1, c2, jvmci
+    source: str | None = None  # of a native function, where the JVM had symbols: methodLiveness.cpp:136
+    library_offset: int | None = None  # for addr2line; `offset` is into the function where that has a name
 
 
 class Event(NamedTuple):
@@ -30,7 +32,7 @@ class Event(NamedTuple):
 
     `name`: SIGSEGV, or the sentence of the file. `code`: SEGV_MAPERR. `address`: si_addr. `sender_pid`: of a signal that was sent.
     `message`: the further lines: `Native memory allocation (mmap) failed to map 16384 bytes …`, `guarantee(…) failed: …`.
-    `source`: where in HotSpot: `sharedRuntime.cpp:1234`.
+    `source`: where in HotSpot: `sharedRuntime.cpp:1234`. `kind` is java-heap for -XX:+CrashOnOutOfMemoryError.
     """
 
     kind: str
@@ -122,3 +124,7 @@ class CrashReport(NamedTuple):
     machine: Machine = Machine()
     is_error_in_error_handler: bool = False
     complete: bool = True
+    report_file: str | None = (
+        None  # where the JVM says that it saved the report; the header in a program's output has it
+    )
+    is_in_output: bool = False  # found among the lines of a program's output, not as a file of its own

@@ -37,11 +37,25 @@ def find_javac() -> str | None:
 def compile_agent(javac: str, source: Path) -> bytes:
     """The class file, for JDK 8 and later. Raises RuntimeError with what the javac said."""
     with tempfile.TemporaryDirectory() as place:
-        command = [javac, "--release", "8", "-g:none", "-nowarn", "-Xlint:-options", "-encoding", "UTF-8", "-d", place, str(source)]
+        command = [
+            javac,
+            "--release",
+            "8",
+            "-g:none",
+            "-nowarn",
+            "-Xlint:-options",
+            "-encoding",
+            "UTF-8",
+            "-d",
+            place,
+            str(source),
+        ]
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=_COMPILE_S)
         files = sorted(Path(place).rglob("*"))
         if done.returncode or len(files) != 1:
-            raise RuntimeError(f"{javac} --release 8: {(done.stderr or done.stdout).strip()[-500:] or f'{len(files)} files'}")
+            raise RuntimeError(
+                f"{javac} --release 8: {(done.stderr or done.stdout).strip()[-500:] or f'{len(files)} files'}"
+            )
         return files[0].read_bytes()
 
 

@@ -20,17 +20,19 @@ from opskit.errors import AttachError, NotSupported, UsageError
 from opskit.interrupts import Guard, Interruptible
 from opskit.jvm.agent import protocol
 from opskit.jvm.attach.client import AttachClient
-from opskit.jvm.attach.target import command_words, is_disabled, names_threads, seems_to_listen
+from opskit.jvm.attach.target import command_words, is_disabled, seems_to_listen
 from opskit.jvm.attach.wire import decode
 from opskit.jvm.launch import jdk_release, jvm_options, last_flag
 from opskit.jvm.object_names import parse_pattern, wants_attribute
 from opskit.proc.fs import optional
+from opskit.proc.thread_names import thread_name
 from opskit.quantities import plural, signed
 from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from opskit.collect.jmx.facts import Value
     from opskit.host import Host
 
 _JAR, _ASK, _OUT = "opskit-jmx.jar", "ask", "out"
@@ -38,17 +40,23 @@ LARGEST_ANSWER_BYTES = 64 << 20
 _ATTRIBUTE_SHARE = 4  # of the deadline that one attribute may take
 _GRACE_S = 10.0  # for the listener's start, and for loading itself
 _WARNS_FROM = 21  # JEP 451
-_MODULES_FROM = 9
 _CODE = re.compile(rb"(?:return code: |^)(-?[0-9]{1,10})\s*$", re.MULTILINE)
 _DYNAMIC = "EnableDynamicAgentLoading"
 # What libinstrument returns from Agent_OnAttach.
 _CODES = {
     100: "it could not read the jar: a security module may hide the file from it",
     101: "its system class loader takes no agent (no method appendToClassPathForInstrumentation)",
-    102: "the agent's class failed to start: the JVM printed why to its standard error",
+    102: "its class failed to start, as in a Java runtime without java.management; the JVM printed why to its standard error",
     -1: "the instrument library failed to initialize",
     -4: "out of memory",
 }
+_STAYS = "about 45 MiB of resident memory, 1,700 JDK classes and an fd of its jar stay in the JVM until it restarts; less where JMX is in use"
+_THREAD, _MOST_WAITING = "opskit-jmx", 8
+# Modules that need no java.management themselves.
+_WITHOUT_MANAGEMENT = frozenset({
+    "java.base", "java.compiler", "java.datatransfer", "java.instrument", "java.logging", "java.net.http", "java.prefs", "java.sql",
+    "java.transaction.xa", "java.xml", "jdk.charsets", "jdk.crypto.ec", "jdk.httpserver", "jdk.net", "jdk.unsupported", "jdk.zipfs",
+})  # fmt: skip
 _MODULES = ("java.instrument", "java.management")
 
 
@@ -76,13 +84,18 @@ class Agent:
         self.patterns = [parse_pattern(each) for each in patterns]
         if not patterns:
             advice = "name MBeans, for example 'com.example:*'; '*:*' reads all of them"
-            raise UsageError(f"--agent: no pattern: getters of an application may be slow or have side effects; {advice}")
+            raise UsageError(
+                f"--agent: no pattern: getters of an application may be slow or have side effects; {advice}"
+            )
         self.jar = read_jar()
         host.prove_own(pid)
         self.client = AttachClient(host.fs, pid, timeout_s + _GRACE_S)
         self.target = self.client.target
+        self._hanging: dict[tuple[str, str], str] = {}
         self._words, self._environment = command_words(host.fs, pid)
         self._listened = seems_to_listen(host.fs, self.target.jvm)
+        names = (thread_name(host.fs, pid, tid) for tid in optional(host.fs.tids, pid, default=[]))
+        self._waiting = sum(name == _THREAD for name in names)
         self._check()
 
     def _check(self) -> None:
@@ -90,13 +103,20 @@ class Agent:
         who, fs, jvm = self.target.who, self.host.fs, self.target.jvm
         if is_disabled(fs, jvm):
             raise AttachError("disabled", who)
+        if self._waiting >= _MOST_WAITING:
+            raise NotSupported(
+                f"opskit's agent is not loaded into {who} again: {self._waiting} of its threads wait for getters that hang; "
+                f"{shell.command('opskit', 'jpmp', self.target.pid)} shows where"
+            )
         if self._flag == f"-XX:-{_DYNAMIC}":
             raise NotSupported(_dynamic_off(who))
         modules = jdk_release(fs, jvm).get("MODULES", "").split()
-        limited = _limited_modules(jvm_options(self._words, self._environment), self._words)
         for module in _MODULES:
-            if (modules and module not in modules) or (limited and module not in limited and not limited & _ALL_OF):
+            if modules and module not in modules:
                 raise NotSupported(_without_module(who, module))
+        limited = _limited_modules(jvm_options(self._words, self._environment), self._words)
+        if limited and limited <= _WITHOUT_MANAGEMENT:  # java.instrument is found beyond the limit
+            raise NotSupported(_without_module(who, "java.management"))
 
     @property
     def _flag(self) -> str | None:
@@ -110,9 +130,13 @@ class Agent:
     @property
     def stays(self) -> Sequence[str]:
         """Sentences: what loading it leaves in the JVM until its restart."""
-        sentences = ["about 45 MiB of resident memory and 1,700 JDK classes stay in the JVM until it restarts, less where JMX is in use"]
+        sentences = [_STAYS]
         if self._warns:
-            sentences.append("the JVM prints four WARNING lines about a dynamically loaded agent to its standard error, at each read")
+            sentences.append(
+                "the JVM prints four WARNING lines about a dynamically loaded agent to its standard error, at each read"
+            )
+        if self._waiting:
+            sentences.append(f"{plural(self._waiting, 'thread')} of earlier reads wait in it for getters that hang")
         if not self._listened:
             sentences.append("its attach listener is started, by SIGQUIT, and stays")
         return sentences
@@ -136,7 +160,8 @@ class Agent:
     def _load(self, place: PrivateDirectory) -> protocol.Answer:
         total_ms = round(self.timeout_s * 1000)
         wanted = [each.text for each in self.patterns]
-        place.put(_ASK, protocol.request(wanted, total_ms // _ATTRIBUTE_SHARE, total_ms, LARGEST_ANSWER_BYTES))
+        limits = (total_ms // _ATTRIBUTE_SHARE, total_ms, LARGEST_ANSWER_BYTES)
+        place.put(_ASK, protocol.request(wanted, *limits, self._hanging))  # each getter that hangs keeps a thread
         place.receive(_OUT)
         jar = place.put(_JAR, self.jar)
         try:
@@ -170,19 +195,28 @@ class Agent:
                 f"{who} has the agent of another opskit (protocol {answer.protocol}, this one speaks {protocol.PROTOCOL}), "
                 "which stays until the JVM restarts: use that opskit, or restart the JVM"
             )
-        beans: dict[str, dict[str, Attribute]] = {}
         missing = []
         hanging = [each for each in answer.records if each.hangs]
+        beans: dict[str, dict[str, Attribute]] = {}
+        for (bean, name), why in self._hanging.items():
+            beans.setdefault(bean, {})[name] = Attribute(name, None, "agent", f"{why}; not read again")
         for record in answer.records:
             if record.name is None:
                 missing.append(f"{record.bean} could not be read: {record.error}")
-            elif wants_attribute(self.patterns, record.bean, record.name, paths_of(record.value)):
+                continue
+            value: Value = record.value  # type: ignore[assignment]  # JSON
+            if wants_attribute(self.patterns, record.bean, record.name, paths_of(value)):
                 limit_s = self.timeout_s / _ATTRIBUTE_SHARE
                 error = f"no value within {limit_s:g} s" if record.hangs else record.error
-                attribute = Attribute(record.name, record.value, "agent", error)
+                if record.hangs:
+                    self._hanging[record.bean, record.name] = f"no value within {limit_s:g} s"
+                attribute = Attribute(record.name, value, "agent", error)
                 beans.setdefault(record.bean, {}).setdefault(record.name, attribute)
         missing += self._cut(answer)
-        found = [Bean(name, tuple(attributes[each] for each in sorted(attributes))) for name, attributes in sorted(beans.items())]
+        found = [
+            Bean(name, tuple(attributes[each] for each in sorted(attributes)))
+            for name, attributes in sorted(beans.items())
+        ]
         return AgentRead(found, missing, self._left_behind(hanging))
 
     def _cut(self, answer: protocol.Answer) -> list[str]:
@@ -192,22 +226,23 @@ class Agent:
             left = f"{plural(answer.end, 'MBean or attribute', 'MBeans or attributes')} not read"
             return [f"{left}: {self.timeout_s:g} s had passed, or three getters did not return; name fewer MBeans"]
         if answer.end == protocol.SIZE:
-            return [f"not everything was read: the agent writes at most {LARGEST_ANSWER_BYTES >> 20} MiB; name fewer MBeans"]
+            return [
+                f"not everything was read: the agent writes at most {LARGEST_ANSWER_BYTES >> 20} MiB; name fewer MBeans"
+            ]
         if answer.end is None:
             return ["not everything was read: what the agent wrote has no end (is the disk of the JVM's /tmp full?)"]
         return [f"the agent failed: {protocol.why(answer.end)}"]
 
     def _left_behind(self, hanging: Sequence[protocol.Record]) -> list[str]:
-        left = ["opskit's agent and the JDK classes that it uses stay loaded until the JVM restarts"]
+        left = [
+            "opskit's agent, the JDK classes that it uses and an fd of its removed jar stay in the JVM until it restarts"
+        ]
         for each in hanging:
             what = f"{each.bean} {each.name}" if each.name else each.bean
-            left.append(f'a thread "opskit-jmx" waits in the JVM until the getter of {what} returns')
+            left.append(f'a thread "{_THREAD}" waits in the JVM until the getter of {what} returns')
         if not self._listened:
             left.append("the attach listener of the JVM, which this run started, stays too")
         return left
-
-
-_ALL_OF = frozenset({"java.se", "ALL-SYSTEM", "ALL-DEFAULT"})
 
 
 def read_jar() -> bytes:

@@ -148,7 +148,7 @@ def plain_value(value: Json) -> Json:
     if not isinstance(value, dict):
         return value
     if len(value) == 1:
-        (key, only), = value.items()
+        ((key, only),) = value.items()
         if key == "objectName" and isinstance(only, str):
             return only
         if key == "bigint" and isinstance(only, str) and re.fullmatch(r"-?[0-9]{1,400}", only):

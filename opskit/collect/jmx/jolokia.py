@@ -6,7 +6,7 @@ in bulk. A value that Jolokia cannot write makes it refuse the whole request, wh
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from opskit import shell
 from opskit.collect.jmx.collect import paths_of
@@ -29,14 +29,22 @@ if TYPE_CHECKING:
     Question = Mapping[str, object]
     Reply = dict[str, Json]
 
-USER_VARIABLE, PASSWORD_VARIABLE = "OPSKIT_JOLOKIA_USER", "OPSKIT_JOLOKIA_PASSWORD"  # noqa: S105  (their names)
+USER_VARIABLE, PASSWORD_VARIABLE = "OPSKIT_JOLOKIA_USER", "OPSKIT_JOLOKIA_PASSWORD"
 LARGEST_ANSWER_BYTES = 16 << 20
 _MOST_BEANS, _CHUNK = 100_000, 32
 _MOST_LATE = 2  # a getter that hangs keeps a thread of Jolokia's
-_CHEAP = ("java.lang:*", "java.nio:*")  # read where nothing is asked for: getters of an application may be slow or have side effects
+_CHEAP = (
+    "java.lang:*",
+    "java.nio:*",
+)  # read where nothing is asked for: getters of an application may be slow or have side effects
 _MOST_ELEMENTS = 10_000  # of an array, list or map
 _READ_SHARE, _ALIVE_SHARE = 3, 10  # of the deadline that one answer with values, and one without, may take
-_CONFIG = {"canonicalNaming": "false", "maxDepth": "16", "maxCollectionSize": str(_MOST_ELEMENTS), "maxObjects": "200000"}
+_CONFIG = {
+    "canonicalNaming": "false",
+    "maxDepth": "16",
+    "maxCollectionSize": str(_MOST_ELEMENTS),
+    "maxObjects": "200000",
+}
 _ERRORS_INSIDE = {**_CONFIG, "ignoreErrors": "true"}
 _ERROR = "ERROR: "
 _NOT_READABLE = "javax.management.AttributeNotFoundException"  # `list` does not say which only can be set
@@ -108,14 +116,18 @@ class _Reader:
             self._keep(question, reply)
         self._one_by_one([str(each["mbean"]) for each in again])
         self._again_with_errors()
-        beans = [Bean(name, tuple(each[key] for key in sorted(each))) for name, each in sorted(self.found.items()) if each]
+        beans = [
+            Bean(name, tuple(each[key] for key in sorted(each))) for name, each in sorted(self.found.items()) if each
+        ]
         return JolokiaRead(self.url.shown, version, beans, self.missing)
 
     def _tell_of_others(self, names: Sequence[str]) -> None:
         others = [name.partition(":")[0] for name in names if not wants_bean(self.patterns, name)]
         if others:
             domains = listed(sorted(set(others)), _NAMED)
-            self.missing.append(f"{plural(len(others), 'MBean')} of {domains} not read without a pattern; for example '{others[0]}:*'")
+            self.missing.append(
+                f"{plural(len(others), 'MBean')} of {domains} not read without a pattern; for example '{others[0]}:*'"
+            )
 
     def _may_want(self, name: str, attribute: str) -> bool:
         """Also where the pattern may mean a part of it (HeapMemoryUsage.used)."""
@@ -146,23 +158,29 @@ class _Reader:
             raise BadInput(self.url.shown, "it is not a Jolokia: its answer is no JSON object")
         status = answer.get("status")
         if status == 403:
-            raise NotPermitted(f"{self.url.shown}: Jolokia's policy refuses `{question['type']}`: {error_of(answer)}; allow it in jolokia-access.xml")
+            raise NotPermitted(
+                f"{self.url.shown}: Jolokia's policy refuses `{question['type']}`: {error_of(answer)}; allow it in jolokia-access.xml"
+            )
         if status != 200:
-            raise BadInput(self.url.shown, f"Jolokia refused `{question['type']}` (status {status}): {error_of(answer)}")
+            raise BadInput(
+                self.url.shown, f"Jolokia refused `{question['type']}` (status {status}): {error_of(answer)}"
+            )
         return answer
 
     def _attributes(self, names: Sequence[str]) -> Iterable[tuple[str, list[str]]]:
         questions = [{"type": "list", "path": list_path(name), "config": _CONFIG} for name in names]
-        by_path = dict(zip((question["path"] for question in questions), names))
+        by_path = {list_path(name): name for name in names}
         unlisted: list[Question] = []
         for question, reply in self._answers(questions, unlisted):
-            name = by_path[question["path"]]
+            name = by_path[str(question["path"])]
             value = reply.get("value")
             if reply.get("status") == 200 and isinstance(value, dict):
                 yield name, sorted(value)
             else:
                 self.missing.append(f"{name} was not read: {error_of(reply)}")
-        self.missing += [f"{by_path[each['path']]} was not read: Jolokia cannot list its attributes" for each in unlisted]
+        self.missing += [
+            f"{by_path[str(each['path'])]} was not read: Jolokia cannot list its attributes" for each in unlisted
+        ]
 
     def _answers(self, questions: Sequence[Question], unusable: list[Question]) -> Iterable[tuple[Question, Reply]]:
         """Each question with its reply; those that Jolokia cannot answer go to `unusable`."""
@@ -193,13 +211,19 @@ class _Reader:
         try:
             self._post({"type": "version"}, _ALIVE_SHARE)
         except (OpskitError, _Unusable):
-            self.missing.append(f"{self.url.shown} answers nobody now: a getter that hangs keeps its thread, until it returns")
+            self.missing.append(
+                f"{self.url.shown} answers nobody now: a getter that hangs keeps its thread, until it returns"
+            )
             return False
         return True
 
     def _bulk(self, asked: Sequence[Question]) -> list[Reply]:
         answer = self._post(asked, _READ_SHARE)
-        if not isinstance(answer, list) or len(answer) != len(asked) or not all(isinstance(each, dict) for each in answer):
+        if (
+            not isinstance(answer, list)
+            or len(answer) != len(asked)
+            or not all(isinstance(each, dict) for each in answer)
+        ):
             raise _Unusable("Jolokia's answer is no list of replies")
         return answer
 
@@ -228,14 +252,12 @@ class _Reader:
                 for each in attributes
                 if any(pattern.matches(name) for pattern in self.patterns) or self._may_want(name, each)
             ]
-        for question in questions:
-            unusable: list[Question] = []
-            for asked, reply in self._answers([question], unusable):
-                self._keep(asked, reply)
-            if unusable:
-                self._add(str(question["mbean"]), question["attribute"][0], None, "Jolokia cannot write its value as JSON")  # type: ignore[index]
-            if self.late >= _MOST_LATE:
-                break
+        unusable: list[Question] = []
+        for question, reply in self._answers(questions, unusable):
+            self._keep(question, reply)
+        for question in unusable:
+            (attribute,) = cast("list[str]", question["attribute"])
+            self._add(str(question["mbean"]), attribute, None, "Jolokia cannot write its value as JSON")
 
     def _again_with_errors(self) -> None:
         """Tell an attribute that throws from a text that looks like it: without ignoreErrors the reply has a status."""
@@ -243,7 +265,9 @@ class _Reader:
             (name, each.name) for name, attributes in self.found.items() for each in attributes.values()
             if isinstance(each.value, str) and each.value.startswith(_ERROR)
         ]  # fmt: skip
-        questions = [{"type": "read", "mbean": name, "attribute": attribute, "config": _CONFIG} for name, attribute in doubtful]
+        questions = [
+            {"type": "read", "mbean": name, "attribute": attribute, "config": _CONFIG} for name, attribute in doubtful
+        ]
         unusable: list[Question] = []
         for question, reply in self._answers(questions, unusable):
             if reply.get("status") != 200:
@@ -319,7 +343,9 @@ def _check(shown: str, answer: http_post.Answer) -> None:
             advice += ", and name the URL: --jolokia URL"
         raise NotPermitted(f"{shown}: it refused us (HTTP {status}); {advice}")
     if answer.location is not None:
-        raise NotSupported(f"{shown}: it redirects to {without_secrets(answer.location)}, which is not followed; name the URL of the Jolokia itself")
+        raise NotSupported(
+            f"{shown}: it redirects to {without_secrets(answer.location)}, which is not followed; name the URL of the Jolokia itself"
+        )
     advice = "; name the path of the Jolokia, for example /jolokia or /actuator/jolokia" if status == 404 else ""
     raise NotSupported(f"{shown}: HTTP error {status}{advice}")
 

@@ -45,9 +45,11 @@ def discover(host: Host, pid: int, *, may_start: bool) -> Place:
     why_not = ""
     found: Url | None = None
     try:
-        is_near = option is not None or any(b"jolokia" in each for each in optional(host.fs.fd_targets, pid, default=[]))
+        is_near = option is not None or any(
+            b"jolokia" in each for each in optional(host.fs.fd_targets, pid, default=[])
+        )
         text = _property(host, pid, may_start=may_start, tries=_TRIES if is_near else 1)
-        found = text and parse_url(text, f"the property jolokia.agent of {who}") or None
+        found = parse_url(text, f"the property jolokia.agent of {who}") if text else None
     except (AttachError, NotPermitted, UsageError) as error:
         why_not = str(error)
         if isinstance(error, AttachError) and error.reason == "no-listener":
@@ -74,7 +76,10 @@ def _proven(host: Host, pid: int, who: str, url: Url) -> Place:
     """The place where the JVM itself listens on this port: what it says of itself leads us to no other server. Raises NotSupported."""
     fs = host.fs
     held = set(fs.fd_targets(pid))
-    tables = [*fs.maybe(parse_net_tcp, pid, "net", "tcp", default=[]), *fs.maybe(parse_net_tcp, pid, "net", "tcp6", default=[])]
+    tables = [
+        *fs.maybe(parse_net_tcp, pid, "net", "tcp", default=[]),
+        *fs.maybe(parse_net_tcp, pid, "net", "tcp6", default=[]),
+    ]
     own = [
         host_text(each.local).strip("[]") for each in tables
         if each.state == LISTEN and each.local_port == url.port and b"socket:[%d]" % each.inode in held

@@ -52,8 +52,10 @@ class Answer(NamedTuple):
     end: int | str | None
 
 
-def request(patterns: Iterable[str], attribute_ms: int, total_ms: int, most_bytes: int) -> bytes:
-    """The file for the agent. The patterns are those of opskit.jvm.object_names.Pattern."""
+def request(
+    patterns: Iterable[str], attribute_ms: int, total_ms: int, most_bytes: int, without: Iterable[tuple[str, str]] = ()
+) -> bytes:
+    """The file for the agent. The patterns are those of opskit.jvm.object_names.Pattern; `without`: (MBean, attribute) not to read."""
     beans: dict[str, None] = {}
     attributes: dict[str, None] = {}
     for text in patterns:
@@ -66,7 +68,9 @@ def request(patterns: Iterable[str], attribute_ms: int, total_ms: int, most_byte
                 beans[bean] = None
                 for name in _beginnings(tail):
                     attributes[f"(?:{bean})\\n{_glob(name, _ANY_TEXT)}"] = None
-    lines = (attribute_ms, total_ms, most_bytes, "|".join(beans), "|".join(attributes))
+    excluded = "|".join(f"{_quoted(bean)}\\n{_IN_NAME}*\\n{_quoted(name)}" for bean, name in without)
+    wanted = f"(?!(?:{excluded})$)(?:{'|'.join(attributes)})" if excluded else "|".join(attributes)
+    lines = (attribute_ms, total_ms, most_bytes, "|".join(beans), wanted)
     return "".join(f"{line}\n" for line in lines).encode("ascii")
 
 

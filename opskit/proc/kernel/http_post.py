@@ -52,8 +52,7 @@ def post(
     connection = _connection(scheme, host, port, seconds)
     try:
         connection.connect()
-        assert connection.sock is not None
-        connection.sock = _ByDeadline(connection.sock, end)  # type: ignore[assignment]
+        connection.sock = _ByDeadline(connection.sock, end)
         connection.request("POST", path, body, dict(headers))
         response = connection.getresponse()
         location = response.getheader("Location") if 300 <= response.status < 400 else None
@@ -61,7 +60,9 @@ def post(
     except ssl.SSLCertVerificationError as error:
         raise NoAnswer("certificate", f"its certificate is not trusted: {error.verify_message}") from None
     except ssl.SSLError as error:
-        raise NoAnswer("tls", f"no TLS connection: {(error.reason or 'unknown error').replace('_', ' ').lower()}") from None
+        raise NoAnswer(
+            "tls", f"no TLS connection: {(error.reason or 'unknown error').replace('_', ' ').lower()}"
+        ) from None
     except TimeoutError:
         raise NoAnswer("time", f"no answer within {seconds:.3g} s") from None
     except ConnectionRefusedError:
@@ -135,5 +136,5 @@ class _Reader(RawIOBase):
     def readable(self) -> bool:
         return True
 
-    def readinto(self, buffer: bytearray) -> int:  # type: ignore[override]
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
         return self._from.ready().recv_into(buffer)

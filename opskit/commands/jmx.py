@@ -91,7 +91,7 @@ def _reader(run: Run, request: Request, yes: bool) -> Callable[[], Facts]:
         def ask_jolokia() -> Facts:
             at_s = run.host.now().timestamp()
             found = read_jolokia(run.host, request)
-            return Facts(request.pid, main, None, found.beans, found.missing, at_s=at_s)
+            return Facts(request.pid, main, None, found.beans, found.missing, at_s=at_s, jolokia_url=found.url)
 
         return ask_jolokia
     from opskit.actions.load_agent import Agent

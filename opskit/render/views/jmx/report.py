@@ -36,7 +36,7 @@ class Row(NamedTuple):
 def target(result: Result) -> dict[str, object]:
     """What was asked about, for the head of the report."""
     facts = result.facts
-    return {"pid": facts.pid, "main": facts.main, "java": facts.java_version}
+    return {"pid": facts.pid, "main": facts.main, "java": facts.java_version, "jolokia": facts.jolokia_url}
 
 
 def report(about: About, result: Result, shown: Shown, patterns: Sequence[str]) -> Report:
@@ -117,9 +117,8 @@ def _footer(result: Result, shown: Shown, *, is_short: bool, left: int) -> Itera
     if left and shown.text:
         yield f"{left:,} more {agreeing(left, 'value')}; -n 0 shows all"
     yield from facts.left_behind
-    if is_short and not shown.on_screen:
-        pid = [] if facts.pid is None else [facts.pid]
-        yield f"next: {shell.command('opskit', 'jmx', *pid, '-v')}; CPU loads: -i 1s; MBeans of the application: --agent"
+    if is_short and not shown.on_screen and facts.jolokia_url is None:
+        yield f"next: {shell.command('opskit', 'jmx', facts.pid, '-v')}; CPU loads: -i 1s; MBeans of the application: --agent"
 
 
 def _errors(result: Result) -> Iterator[str]:

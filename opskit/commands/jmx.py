@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from opskit import shell
-from opskit.commands.shared.declare import command
+from opskit.commands.shared.declare import command, refuse
 from opskit.commands.shared.options import SHOW, TOP, WINDOWED, option
 from opskit.errors import UsageError
 
@@ -45,12 +45,14 @@ def jmx(run: Run, words: tuple[str, ...], ask: bool, jolokia: str | None, agent:
         from opskit.collect.targets import resolve_jvm
 
         pid = resolve_jvm(run.host, targets[0] if targets else None)
-    if ask or agent:
+    if ask or agent or jolokia == _AUTO:
         run.host.prove_own(pid)
     if run.window_s is not None:
+        refuse({"agent": agent, "jolokia": jolokia}, ["agent", "jolokia"], "without -w has no interval: add -w")
         run.host.prove_moving("-i/--interval")
     request = Request(pid, patterns, ask, "" if jolokia == _AUTO else jolokia, agent, run.window_s)
-    shown = Shown(run.format == "text", run.watching, verbose, run.top, ask, run.redraws)
+    whole = run.format in ("json", "prometheus", "csv")
+    shown = Shown(run.format == "text", run.watching, verbose or whole, run.top, ask, run.redraws)
     read = _reader(run, request, yes)
     earlier: list[Result] = []
 
@@ -61,7 +63,7 @@ def jmx(run: Run, words: tuple[str, ...], ask: bool, jolokia: str | None, agent:
 
     def show(result: Result) -> Report:
         report = view.report(run.about(view.target(result)), result, shown, patterns)
-        if run.format not in ("json", "prometheus", "csv"):
+        if not whole:
             return report
         from opskit.render.views.jmx.document import complete
 

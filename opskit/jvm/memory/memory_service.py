@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 POOLS, MANAGERS = "_ZN13MemoryService11_pools_listE", "_ZN13MemoryService14_managers_listE"
 _MOST, _MOST_NAME_BYTES = 16, 128
 _HEAP, _NON_HEAP = 1, 2
-_POOL = struct.Struct("<QQi4xqqB7x5Qi4x4q4qQQ")  # vtable, name, type, init, max, available, managers, their number, …
+_POOL = struct.Struct("<QQi4xqqB7x5Qi4x4q4q4Q")  # vtable, name, type, init, max, available, managers, their number, …
 _MANAGER = struct.Struct("<Q10Qi4xQ")  # vtable, pools, their number, name
 _THRESHOLD = struct.Struct("<??6xQQ")  # supports high, low; high, low
 _STAT = struct.Struct("<QqqQQi4x")  # index, start, end, usages before, after, their number
@@ -42,7 +42,8 @@ class Usage(NamedTuple):
 class Pool(NamedTuple):
     """A MemoryPool. `address`, `end`: of the fields of its base class, behind which those of its own class are.
 
-    `usage_threshold`, `collection_threshold`: None where the pool supports none.
+    `usage_threshold`, `collection_threshold`: None where the pool supports none. `has_usage_sensor`, `has_collection_sensor`: whether
+    code in the JVM has asked to be told when it is exceeded.
     """
 
     address: int
@@ -56,6 +57,8 @@ class Pool(NamedTuple):
     after_collection: Usage
     usage_threshold: int | None
     collection_threshold: int | None
+    has_usage_sensor: bool
+    has_collection_sensor: bool
 
 
 class Collection(NamedTuple):
@@ -113,10 +116,10 @@ class MemoryService:
         name = self._name(name_at)
         if name is None or kind not in (_HEAP, _NON_HEAP) or not 0 <= count <= len(managers):
             return None
-        thresholds = [self._threshold(each) for each in rest[14:16]]
+        usage_threshold, collection_threshold = (self._threshold(each) for each in rest[14:16])
         return Pool(
             address, name, kind == _HEAP, init, most, bool(available), tuple(managers[:count]), Usage(*peak), Usage(*after),
-            *thresholds,
+            usage_threshold, collection_threshold, bool(rest[16]), bool(rest[17]),
         )  # fmt: skip
 
     def _threshold(self, address: int) -> int | None:

@@ -18,7 +18,7 @@ from opskit.proc.memory import u64
 from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from opskit.jvm.memory.flags import FlagValue
     from opskit.jvm.memory.memory_service import Pool
@@ -76,20 +76,23 @@ class PoolUse:
         most = pool.max if part.max is None else part.max
         return Usage(pool.init, part.used, part.committed, most if pool.is_available or most < 0 else 0)
 
-    def heap_usage(self, pools: list[Pool]) -> Usage | None:
-        """Of the whole heap: HeapMemoryUsage."""
-        usages = [self.usage(pool) for pool in pools if pool.is_heap]
+    def heap_usage(self, pools: Sequence[Pool], usages_of: Mapping[int, Usage | None]) -> Usage | None:
+        """Of the whole heap: HeapMemoryUsage. `usages_of`: of the pools by their addresses."""
+        heap = [pool for pool in pools if pool.is_heap]
+        usages = [usages_of.get(pool.address) for pool in heap]
         known = [each for each in usages if each is not None]
         initial = self._flags.get("InitialHeapSize")
         if len(known) < len(usages) or not known or not isinstance(initial, int):
             return None
         used, committed = sum(each.used for each in known), sum(each.committed for each in known)
         used, committed = self._g1_overall(used, committed)
+        if heap[0].name == "ZHeap":
+            initial = heap[0].init
         return Usage(initial, used, committed, self._heap_max(known, committed))
 
-    def non_heap_usage(self, pools: list[Pool]) -> Usage | None:
+    def non_heap_usage(self, pools: Sequence[Pool], usages_of: Mapping[int, Usage | None]) -> Usage | None:
         """Of all other pools: NonHeapMemoryUsage. The compressed class space is also in Metaspace, as it is there."""
-        usages = [self.usage(pool) for pool in pools if not pool.is_heap]
+        usages = [usages_of.get(pool.address) for pool in pools if not pool.is_heap]
         known = [each for each in usages if each is not None]
         if len(known) < len(usages) or not known:
             return None
@@ -147,7 +150,7 @@ class PoolUse:
         old_at = self._structs.find(("G1MonitoringSupport", "_old_gen_committed"))
         if old_at is None or not self._flags.get("UseG1GC"):
             return used, committed
-        overall_committed, overall_used = struct.unpack("<QQ", self._memory.read(self._g1_support() + old_at - 24, 16))
+        overall_committed, overall_used = (self._word(self._g1_support() + old_at - before) for before in (24, 16))
         return (overall_used, committed) if overall_committed == committed else (used, committed)
 
     def _serial(self, name: str) -> Part | None:

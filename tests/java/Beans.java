@@ -33,7 +33,7 @@ public final class Beans {
             HELD.add(file.map(FileChannel.MapMode.READ_ONLY, 100, 20));
         }
         MBeanServer server = ManagementFactory.getPlatformMBeanServer();
-        for (int number = 0; number < 3; number++) {
+        for (int number = 0; number < 2; number++) {
             all(server); // what that loads and compiles, it has loaded then
         }
         System.out.println("READY");
@@ -56,7 +56,7 @@ public final class Beans {
         StringBuilder out = new StringBuilder("{");
         String next = "";
         for (ObjectName name : new TreeSet<>(server.queryNames(null, null))) {
-            if (name.getDomain().equals("JMImplementation") || name.toString().contains("DiagnosticCommand")) {
+            if (!name.getDomain().startsWith("java.") && !name.toString().contains("HotSpotDiagnostic")) {
                 continue;
             }
             out.append(next);

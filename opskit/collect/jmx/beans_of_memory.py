@@ -75,6 +75,7 @@ def _memory(sources: Sources, service: MemoryService, use: PoolUse, usages: Mapp
         "HeapMemoryUsage": usage_value(heap),
         "NonHeapMemoryUsage": usage_value(other),
         "ObjectPendingFinalizationCount": _pending(sources),
+        "Verbose": sources.logs_info("gc"),
     }
     return bean("java.lang:type=Memory", (MEMORY, values))
 

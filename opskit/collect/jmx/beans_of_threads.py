@@ -32,7 +32,7 @@ def thread_beans(sources: Sources) -> list[Bean]:
     """The beans of what is counted."""
     beans = [_threading(sources), _class_loading(sources), _compilation(sources)]
     if sources.perf is not None:
-        asked = "java.lang:type=Threading AllThreadIds, CurrentThread…, TotalThreadAllocatedBytes; Verbose of Memory and ClassLoading"
+        asked = "java.lang:type=Threading AllThreadIds, CurrentThread…, TotalThreadAllocatedBytes"
         sources.missing.append(f"{asked}: only code in the JVM can ask for them; {_ELSE}")
     return [each for each in beans if each.attributes]
 
@@ -66,7 +66,8 @@ def _class_loading(sources: Sources) -> Bean:
     values: dict[str, Value] = {"TotalLoadedClassCount": loaded, "UnloadedClassCount": unloaded}
     if loaded is not None and unloaded is not None:
         values["LoadedClassCount"] = max(0, loaded - unloaded)
-    return bean("java.lang:type=ClassLoading", (COUNTERS, values))
+    verbose: dict[str, Value] = {"Verbose": sources.logs_info("class", "load")}
+    return bean("java.lang:type=ClassLoading", (COUNTERS, values), (MEMORY, verbose))
 
 
 def _classes(sources: Sources, what: str) -> int | None:

@@ -34,6 +34,7 @@ _COLLECTOR_FLAGS = (
     "UseConcMarkSweepGC",
 )
 _OTHER_FLAGS = ("ActiveProcessorCount", "UseContainerSupport", "UseContainerCpuShares")
+_LOGGED = (("gc",), ("class", "load"))
 _MOST_ARGUMENTS, _LONGEST_ARGUMENT = 4096, 1 << 16
 _LARGEST_COUNTERS = 16 << 20
 _VERSIONS = ("java.property.java.version", "java.property.java.vm.specification.version")
@@ -54,6 +55,7 @@ class Sources:
         self._memory: TouchedMemory | None = None
         self._objects: Objects | None = None
         self._classes: Mapping[str, int] = {}
+        self._logs: Mapping[tuple[str, ...], bool | None] = {}
 
     def _find(self) -> Jvm:
         jvm = find_jvm(self.host.fs, self.pid, self.host.clock_ticks)
@@ -70,7 +72,7 @@ class Sources:
         before, self.jvm = self.jvm, self._find()
         if before.start_ticks != self.jvm.start_ticks:
             raise NoSuchProcess(self.pid, "it ended while it was watched")
-        self.missing, self._classes = [], {}
+        self.missing, self._classes, self._logs = [], {}, {}
         self.perf = self.jvm.perf
         if self.jvm.kind == HOTSPOT:
             self._read_memory()
@@ -138,6 +140,16 @@ class Sources:
         data = self._memory.read(at, size)
         return int.from_bytes(data, "little") if len(data) == size else None
 
+    def logs_info(self, *tags: str) -> bool | None:
+        """Whether the JVM logs these tags on level info. None: unknown."""
+        if self._memory is None:
+            return None
+        from opskit.jvm.memory.log_levels import read_logs_info
+
+        if not self._logs:
+            self._logs = read_logs_info(self._memory, self.variables, _LOGGED)
+        return self._logs.get(tags)
+
     def arguments(self) -> list[str] | None:
         """The JVM's options, as it keeps them: of files of flags, then of the environment and the command line. None: unknown."""
         try:
@@ -179,6 +191,7 @@ class Sources:
     def _open(self) -> None:
         from opskit.collect.jmx.beans_of_threads import THREAD_VARIABLES
         from opskit.jvm.memory.flags import read_flags
+        from opskit.jvm.memory.log_levels import LOG_VARIABLES
         from opskit.jvm.memory.memory_service import MANAGERS, POOLS
         from opskit.jvm.memory.objects import OBJECT_FLAGS
         from opskit.jvm.memory.pool_use import USE_FLAGS, USE_VARIABLES
@@ -193,7 +206,9 @@ class Sources:
         self.flags = read_flags(structs, self._memory, {*_COLLECTOR_FLAGS, *_OTHER_FLAGS, *USE_FLAGS, *OBJECT_FLAGS})
         self.structs = structs
         try:
-            self.variables = read_variables(fs, pid, (POOLS, MANAGERS, *USE_VARIABLES, *THREAD_VARIABLES))
+            self.variables = read_variables(
+                fs, pid, (POOLS, MANAGERS, *USE_VARIABLES, *THREAD_VARIABLES, *LOG_VARIABLES)
+            )
         except NotSupported as error:
             self.missing.append(f"memory pools: {error}")
 

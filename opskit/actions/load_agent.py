@@ -16,6 +16,7 @@ from opskit import shell
 from opskit.actions.private_directory import PrivateDirectory
 from opskit.collect.jmx.collect import paths_of
 from opskit.collect.jmx.facts import Attribute, Bean
+from opskit.collect.jmx.secrets import without_secrets
 from opskit.errors import AttachError, NotSupported, UsageError
 from opskit.interrupts import Guard, Interruptible
 from opskit.jvm.agent import protocol
@@ -28,6 +29,7 @@ from opskit.proc.fs import optional
 from opskit.proc.thread_names import thread_name
 from opskit.quantities import plural, signed
 from opskit.records import NamedTuple
+from opskit.redact import redact_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -210,7 +212,9 @@ class Agent:
                 error = f"no value within {limit_s:g} s" if record.hangs else record.error
                 if record.hangs:
                     self._hanging[record.bean, record.name] = f"no value within {limit_s:g} s"
-                attribute = Attribute(record.name, value, "agent", error)
+                attribute = Attribute(
+                    record.name, without_secrets(record.name, value), "agent", error and redact_text(error)
+                )
                 beans.setdefault(record.bean, {}).setdefault(record.name, attribute)
         missing += self._cut(answer)
         found = [

@@ -54,7 +54,7 @@ def told(workload, line: str, end: str) -> list[str]:
 def client_values(workload, pattern: str) -> dict[str, str]:
     """`NAME tab PATH` -> value, as a JMX client in the JVM reads them; texts begin with an apostrophe."""
     lines = told(workload, f"values {pattern}", "END")[:-1]
-    return {f"{name}\t{path}": value for name, path, value in (line.split("\t", 2) for line in lines)}
+    return {f"{name}\t{path}": value for name, path, value in (line.split("\t", 2) for line in lines if "\t" in line)}
 
 
 def values_of(beans) -> dict[str, object]:

@@ -12,12 +12,14 @@ from opskit import shell
 from opskit.collect.jmx.collect import paths_of
 from opskit.collect.jmx.facts import Attribute, Bean
 from opskit.collect.jmx.jolokia_place import Place, discover, entered
+from opskit.collect.jmx.secrets import without_secrets as hide_secrets
 from opskit.errors import BadInput, NotPermitted, NotSupported, OpskitError, TargetTimeout, UsageError
 from opskit.jvm.jolokia import error_of, list_path, parse_answer, parse_url, plain_value, without_secrets
 from opskit.jvm.object_names import parse_pattern, wants_attribute, wants_bean
 from opskit.proc.kernel import http_post
 from opskit.quantities import listed, plural
 from opskit.records import NamedTuple
+from opskit.redact import redact_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -33,6 +35,7 @@ USER_VARIABLE, PASSWORD_VARIABLE = "OPSKIT_JOLOKIA_USER", "OPSKIT_JOLOKIA_PASSWO
 LARGEST_ANSWER_BYTES = 16 << 20
 _MOST_BEANS, _CHUNK = 100_000, 32
 _MOST_LATE = 2  # a getter that hangs keeps a thread of Jolokia's
+_OF_THE_JDK = ("JMImplementation", "java.", "jdk.", "com.sun.management", "jmx4perl", "jolokia")
 _CHEAP = (
     "java.lang:*",
     "java.nio:*",
@@ -122,11 +125,12 @@ class _Reader:
         return JolokiaRead(self.url.shown, version, beans, self.missing)
 
     def _tell_of_others(self, names: Sequence[str]) -> None:
-        others = [name.partition(":")[0] for name in names if not wants_bean(self.patterns, name)]
+        domains = sorted({name.partition(":")[0] for name in names})
+        others = [each for each in domains if not each.startswith(_OF_THE_JDK)]
         if others:
-            domains = listed(sorted(set(others)), _NAMED)
             self.missing.append(
-                f"{plural(len(others), 'MBean')} of {domains} not read without a pattern; for example '{others[0]}:*'"
+                f"MBeans of {plural(len(others), 'other domain')} not read without a pattern ({listed(others, _NAMED)}); "
+                f"name them, for example '{others[0]}:*'"
             )
 
     def _may_want(self, name: str, attribute: str) -> bool:
@@ -241,7 +245,10 @@ class _Reader:
         if isinstance(value, (list, dict)) and len(value) == _MOST_ELEMENTS:
             self.missing.append(f"{name} {attribute}: at most its first {_MOST_ELEMENTS:,} elements were read")
         if error is not None or wants_attribute(self.patterns, name, attribute, paths_of(plain)):
-            self.found.setdefault(name, {})[attribute] = Attribute(attribute, plain, "jolokia", error)
+            hidden = hide_secrets(attribute, plain)
+            self.found.setdefault(name, {})[attribute] = Attribute(
+                attribute, hidden, "jolokia", error and redact_text(error)
+            )
 
     def _one_by_one(self, names: Sequence[str]) -> None:
         """Read MBeans of which one attribute makes Jolokia refuse all."""

@@ -50,9 +50,11 @@ def post(
     # glibc waits 5 s for each name server, twice, and Ctrl-C cannot end that.
     os.environ.setdefault("RES_OPTIONS", "timeout:1 attempts:1")
     connection = _connection(scheme, host, port, seconds)
+    sock = None
     try:
         connection.connect()
-        connection.sock = _ByDeadline(connection.sock, end)
+        sock = connection.sock
+        connection.sock = _ByDeadline(sock, end)
         connection.request("POST", path, body, dict(headers))
         response = connection.getresponse()
         location = response.getheader("Location") if 300 <= response.status < 400 else None
@@ -77,6 +79,8 @@ def post(
         raise NoAnswer(kind, error.strerror or str(error) or type(error).__name__) from None
     finally:
         connection.close()
+        if sock is not None:
+            sock.close()
 
 
 def _connection(scheme: str, host: str, port: int, seconds: float) -> HTTPConnection:
@@ -125,8 +129,7 @@ class _ByDeadline:
         return BufferedReader(_Reader(self))
 
     def close(self) -> None:
-        """Close it."""
-        self._sock.close()
+        """Keep it open: HTTPConnection lets it go before the answer is read, where the server will close it."""
 
 
 class _Reader(RawIOBase):

@@ -51,7 +51,8 @@ def jmx(run: Run, words: tuple[str, ...], ask: bool, jolokia: str | None, agent:
         refuse({"agent": agent, "jolokia": jolokia}, ["agent", "jolokia"], "without -w has no interval: add -w")
         run.host.prove_moving("-i/--interval")
     request = Request(pid, patterns, ask, "" if jolokia == _AUTO else jolokia, agent, run.window_s)
-    shown = Shown(run.format == "text", run.watching, verbose, run.top, ask, run.redraws)
+    whole = run.format in ("json", "prometheus", "csv")
+    shown = Shown(run.format == "text", run.watching, verbose or whole, run.top, ask, run.redraws)
     read = _reader(run, request, yes)
     earlier: list[Result] = []
 
@@ -62,7 +63,7 @@ def jmx(run: Run, words: tuple[str, ...], ask: bool, jolokia: str | None, agent:
 
     def show(result: Result) -> Report:
         report = view.report(run.about(view.target(result)), result, shown, patterns)
-        if run.format not in ("json", "prometheus", "csv"):
+        if not whole:
             return report
         from opskit.render.views.jmx.document import complete
 
@@ -90,7 +91,7 @@ def _reader(run: Run, request: Request, yes: bool) -> Callable[[], Facts]:
         def ask_jolokia() -> Facts:
             at_s = run.host.now().timestamp()
             found = read_jolokia(run.host, request)
-            return Facts(request.pid, main, None, found.beans, found.missing, at_s=at_s)
+            return Facts(request.pid, main, None, found.beans, found.missing, at_s=at_s, jolokia_url=found.url)
 
         return ask_jolokia
     from opskit.actions.load_agent import Agent

@@ -7,6 +7,7 @@ import re
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import agentjar
 import jvms
 import promtext
 import pytest
@@ -60,7 +61,7 @@ def test_all_formats_say_the_same(inprocess, pid):
     lines = {line.rpartition(" ")[0] for line in out["text"].out.splitlines()}
     assert {f"{name} Usage.used" for name in pools} < lines
     assert not any("hunter2" in done.out + done.err for done in out.values())
-    assert not re.search(rf"\b{pid}\b", out["prometheus"].out)
+    assert f'"{pid}"' not in out["prometheus"].out
 
 
 def test_patterns(inprocess, pid):
@@ -83,16 +84,17 @@ def test_patterns(inprocess, pid):
 
 def test_a_watch_has_changes_per_second(inprocess, pid):
     """As the last word, from the second sample on."""
-    done = inprocess("jmx", pid, "java.lang:type=Runtime Uptime", MEMORY, "-w", "-i", "200ms", "-c", "2")
+    done = inprocess("jmx", pid, "java.lang:type=Runtime", MEMORY, "-w", "-i", "200ms", "-c", "2")
     first, second = ([*block.splitlines()] for block in done.out.split("\n\n"))
     assert {line.rpartition(" ")[2] for line in first} == {"-"}
     [uptime] = [line.split() for line in second if " Uptime " in line]
     assert 900 < float(uptime[-1]) < 1100
-    assert f"{MEMORY} Verbose false -" in second
+    assert "java.lang:type=Runtime VmName OpenJDK 64-Bit Server VM -" in second
+    assert any(line.startswith(f"{MEMORY} HeapMemoryUsage.max {64 << 20} +0") for line in second)
 
 
 def test_the_first_screen(running):
-    """On 80 x 24: three sentences, pools, collectors, and what to type; a watch draws it again."""
+    """On 80 x 24: three sentences, pools, and what to type; a watch draws it again."""
     pid = running[25].pid
     code, shown = on_terminal("jmx", str(pid), env={"NO_COLOR": "1"})
     lines = shown.replace("\r", "").splitlines()
@@ -100,7 +102,7 @@ def test_the_first_screen(running):
     assert sum(max(1, -(-cell_len(line) // 80)) for line in lines) < 24
     assert lines[1].startswith("Heap ")
     assert any(line.startswith("G1 Eden Space") for line in lines)
-    assert any(line.startswith("G1 Young Generation") for line in lines)
+    assert lines[-1].startswith(f"next: opskit jmx {pid} -v; ")
     code, shown = on_terminal("jmx", str(pid), "-w", "-i", "200ms", "-c", "2", env={"NO_COLOR": "1"})
     frames = shown.replace("\r", "").split("\x1b[H\x1b[2J")[1:]
     assert len(frames) == 2
@@ -111,7 +113,7 @@ def test_the_first_screen(running):
 def test_what_it_reads_writes_and_sends(running):
     """The files of its safety table; nothing is written, and no signal is sent."""
     page = (Path(__file__).parents[2] / "docs" / "commands" / "jmx.md").read_text(encoding="utf-8")
-    named = {name for part in re.findall(r"/proc/PID/\{(.*?)\}", page) for name in part.split(",")} | {"mem", "maps"}
+    named = {name for part in re.findall(r"/proc/PID/\{(.*?)\}", page) for name in part.split(",")}
     run = traced("jmx", running[17].pid, "-f", "text")
     assert run.code == 0, run.err
     assert run.acting() == []
@@ -148,3 +150,29 @@ def test_of_a_copy_nothing_is_asked(inprocess, tmp_path):
     for words in (("--ask",), ("--agent", "--yes", "a:*"), ("--jolokia", "auto")):
         done = inprocess("jmx", "7", *words, "--root", tmp_path)
         assert (done.code, "Nothing was sent" in done.err) == (2, True), done.err
+
+
+def test_the_agent_is_loaded_only_once_it_is_agreed_to(inprocess, running):
+    """Without --yes it says what stays: off a terminal that is all, on a terminal it asks. With --yes it reads."""
+    agentjar.require_jar()
+    pid = running[17].pid
+    words = ("jmx", pid, "--agent", f"{MEMORY} Verbose")
+    refused = inprocess(*words)
+    assert (refused.code, refused.out) == (2, "")
+    assert refused.err.startswith("opskit: nothing was loaded: ")
+    assert refused.err.endswith(f"add --yes to load it: opskit jmx {pid} --agent --yes '{MEMORY} Verbose'\n")
+    code, shown = on_terminal(*map(str, words), question="Type yes", answer=b"no\n", columns=500)
+    assert (code, "MiB of resident memory" in shown, "nothing was loaded" in shown) == (2, True, True), shown
+    assert "instrument" not in Path(f"/proc/{pid}/maps").read_text(encoding="utf-8")
+    read = inprocess(*words, "--yes")
+    assert (read.code, read.out) == (0, f"{MEMORY} Verbose false\n"), read.err
+    assert "stay" in read.err
+    assert "instrument" in Path(f"/proc/{pid}/maps").read_text(encoding="utf-8")
+
+
+def test_no_jolokia(inprocess, running):
+    """Neither in the JVM nor at that URL: exit code 2, with what to do."""
+    found = inprocess("jmx", running[25].pid, "--jolokia", "auto", "*:*")
+    assert (found.code, "opskit: " in found.err) == (2, True), found.err
+    refused = inprocess("jmx", "--jolokia", "http://127.0.0.1:1/jolokia")
+    assert (refused.code, "connection refused" in refused.err) == (2, True), refused.err

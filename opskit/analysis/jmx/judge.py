@@ -6,7 +6,7 @@ from math import isfinite
 from typing import TYPE_CHECKING
 
 from opskit.analysis.jmx.flatten import kept, leaves
-from opskit.analysis.jmx.near import unmatched
+from opskit.analysis.jmx.near import relevant, unmatched
 from opskit.analysis.jmx.result import Line, Result
 from opskit.jvm.object_names import glob_matches, parse_pattern
 
@@ -26,7 +26,9 @@ def judge(facts: Facts, patterns: Sequence[str] = (), earlier: Result | None = N
     beans = [found for bean in sorted(facts.beans) if (found := _chosen(bean, parsed, used)).attributes]
     before = None if earlier is None or earlier.facts.pid != facts.pid else earlier
     lines = [*_lines(beans, before, facts.at_s)]
-    return Result(facts, lines, [], beans, unmatched(facts, [each for each in parsed if each not in used]))
+    without = unmatched(facts, [each for each in parsed if each not in used])
+    missing = [each for each in relevant(facts.missing, parsed, answered=not without) if each not in without]
+    return Result(facts, lines, [], beans, without, missing)
 
 
 def _chosen(bean: Bean, patterns: Sequence[Pattern], used: set[Pattern]) -> Bean:

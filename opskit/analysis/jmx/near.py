@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from opskit import shell
-from opskit.jvm.object_names import properties_of
+from opskit.jvm.object_names import glob_matches, properties_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -23,6 +23,7 @@ OWN_DOMAINS = (
     "jdk.management.jfr",
     "JMImplementation",
 )
+_AGENT, _PROPERTY = "--agent", ":type="  # in a word of a sentence: an ObjectName
 IN_PROCESS = ("agent", "jolokia")
 
 
@@ -31,7 +32,35 @@ def unmatched(facts: Facts, patterns: Iterable[Pattern]) -> list[str]:
     return [_sentence(facts, each) for each in patterns]
 
 
+def relevant(sentences: Sequence[str], patterns: Sequence[Pattern], *, answered: bool) -> list[str]:
+    """Of the sentences on what could not be read (`java.lang:type=Memory Verbose: …`) those on what the patterns mean.
+
+    Those on no MBean are kept where a pattern is not answered; what else reads an application's is said with the pattern.
+    """
+    if not patterns:
+        return [*sentences]
+    general = [each for each in sentences if not _names_in(each) and not answered and _AGENT not in each]
+    return [each for each in sentences if each in general or any(_is_on(each, pattern) for pattern in patterns)]
+
+
+def _is_on(sentence: str, pattern: Pattern) -> bool:
+    """Whether the sentence is on an MBean that is meant, or on an attribute of it that is meant."""
+    words = [word.strip(",;:") for word in sentence.split()]
+    for name in _names_in(sentence):
+        attribute = pattern.attribute_of(name)
+        if pattern.matches(name) or (attribute is not None and any(glob_matches(attribute, each) for each in words)):
+            return True
+    return False
+
+
+def _names_in(sentence: str) -> list[str]:
+    return [word for word in sentence.split() if _PROPERTY in word]
+
+
 def _sentence(facts: Facts, pattern: Pattern) -> str:
+    why = next((each for each in facts.missing if _is_on(each, pattern)), None)
+    if why is not None:
+        return why
     names = facts.names or {bean.name: [each.name for each in bean.attributes] for bean in facts.beans}
     for name, paths in names.items():
         attribute = pattern.attribute_of(name)

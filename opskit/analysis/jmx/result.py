@@ -30,7 +30,7 @@ class Line(NamedTuple):
 class Result(NamedTuple):
     """Lines in the order of ObjectName and attribute. `beans`: the same values as objects, of all attributes that have one.
 
-    `unmatched`: a sentence for each pattern that means no attribute.
+    `unmatched`: a sentence for each pattern that means no attribute; `missing`: those of the facts that matter to the patterns.
     """
 
     facts: Facts
@@ -38,3 +38,4 @@ class Result(NamedTuple):
     findings: list[Finding]
     beans: Sequence[Bean] = ()
     unmatched: Sequence[str] = ()
+    missing: Sequence[str] = ()

@@ -32,6 +32,7 @@ SOME = (MEMORY, "java.lang:type=GarbageCollector,* Collection*", "java.nio:*", "
 def report(facts=jmxfacts.FIRST, patterns=(), form="table", *, earlier=None, **shown):
     """The report with its JSON object and metrics; `earlier`: the facts of the last look of a watch."""
     result = judge(facts, patterns, None if earlier is None else judge(earlier, patterns))
+    shown = {"verbose": form in ("json", "csv", "prometheus"), **shown}
     how = Shown(text=form == "text", watching=earlier is not None, **shown)
     about = About("HOST", "T", "V", "opskit jmx 4242", view.target(result))
     return complete(view.report(about, result, how, patterns), result)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 _UNANSWERED = 2  # the exit code
 _LONGEST, _NARROW = 300, 44  # of a value in a table; the column of the attributes
 _MOST_ERRORS = 3
+_OPTIONS = ("--agent", "add -i")  # in sentences on what other options read
 
 
 class Row(NamedTuple):
@@ -35,7 +36,7 @@ class Row(NamedTuple):
 def target(result: Result) -> dict[str, object]:
     """What was asked about, for the head of the report."""
     facts = result.facts
-    return {"pid": facts.pid, "main": facts.main, "java": facts.java_version}
+    return {"pid": facts.pid, "main": facts.main, "java": facts.java_version, "jolokia": facts.jolokia_url}
 
 
 def report(about: About, result: Result, shown: Shown, patterns: Sequence[str]) -> Report:
@@ -51,6 +52,7 @@ def report(about: About, result: Result, shown: Shown, patterns: Sequence[str]) 
         overview.blocks(result, watching=shown.watching) if is_short else [*_listed(lines, len(result.lines), shown)],
         verdict=overview.verdict(result) if is_short else [*_verdict(result)],
         footer=[*_footer(result, shown, is_short=is_short, left=left)],
+        summary=overview.summary(result, watching=shown.watching) if is_short else [],
         text=lambda: (line_text(line, rate=shown.watching) for line in lines),
         findings=result.findings,
         exit_code=_UNANSWERED if _is_unanswered(result, patterns) else None,
@@ -108,15 +110,15 @@ def _known(line: Line) -> Any:
 def _footer(result: Result, shown: Shown, *, is_short: bool, left: int) -> Iterator[str]:
     facts = result.facts
     yield from result.unmatched
-    yield from facts.missing
+    # The summary needs none of those, and names the options.
+    yield from (each for each in result.missing if not (is_short and any(option in each for option in _OPTIONS)))
     if not is_short and shown.text:
         yield from _errors(result)
     if left and shown.text:
         yield f"{left:,} more {agreeing(left, 'value')}; -n 0 shows all"
     yield from facts.left_behind
-    if is_short and not shown.on_screen:
-        words = ["opskit", "jmx", *([str(facts.pid)] if facts.pid is not None else [])]
-        yield f"all attributes: {shell.command(*words, '-v')}; some: {shell.command(*words, 'java.lang:type=Memory')}"
+    if is_short and not shown.on_screen and facts.jolokia_url is None:
+        yield f"next: {shell.command('opskit', 'jmx', facts.pid, '-v')}; CPU loads: -i 1s; MBeans of the application: --agent"
 
 
 def _errors(result: Result) -> Iterator[str]:

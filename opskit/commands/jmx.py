@@ -62,7 +62,7 @@ def jmx(run: Run, words: tuple[str, ...], ask: bool, jolokia: str | None, agent:
         return result
 
     def show(result: Result) -> Report:
-        report = view.report(run.about(view.target(result)), result, shown, patterns)
+        report = view.report(run.about(view.target(result)), result, shown, patterns, is_here=run.host.is_own)
         if not whole:
             return report
         from opskit.render.views.jmx.document import complete

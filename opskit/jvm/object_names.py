@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 _MOST_CHARACTERS = 4096
+_OF_THE_JDK = ("java.lang:", "java.nio:", "java.util.logging:")
 
 
 class Pattern(NamedTuple):
@@ -76,6 +77,15 @@ def canonical_name(name: str) -> str:
     domain, properties, is_open = properties_of(name)
     parts = [f"{key}={properties[key]}" for key in sorted(properties)]
     return f"{domain}:{','.join([*parts, *(['*'] if is_open else [])])}"
+
+
+def type_first(name: str) -> str:
+    """A name of the JDK with its type first, as its documentation has it; the MBean server may have the reverse order."""
+    if not name.startswith(_OF_THE_JDK):
+        return name
+    domain, properties, _ = properties_of(name)
+    keys = sorted(properties, key=lambda key: (key != "type", key))
+    return f"{domain}:{','.join(f'{key}={properties[key]}' for key in keys)}"
 
 
 def glob_matches(pattern: str, text: str) -> bool:

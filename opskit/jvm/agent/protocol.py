@@ -29,6 +29,7 @@ SIZE = "size"
 _TOO_LATE = "no value in time"
 _LONGEST_ERROR, _LONGEST_NUMBER = 500, 400
 _PROPERTY = r'[^=,\n]++=(?:"(?:[^"\\\n]++|\\.)*+"|[^",\n]*+)'
+_MOST_PARTS = 8
 _ANY_TEXT = r"[\s\S]"
 _IN_NAME = r"[^\n]"
 _IN_DOMAIN = r"[^:\n]"
@@ -94,7 +95,7 @@ def _bean_expressions(pattern: str) -> Iterator[str]:
 def _beginnings(attribute: str) -> list[str]:
     """`HeapMemoryUsage.used` is the part of an attribute, or an attribute with a dot in its name."""
     words = attribute.split(".")
-    return [".".join(words[: number + 1]) for number in range(len(words))]
+    return [*(".".join(words[: number + 1]) for number in range(min(len(words), _MOST_PARTS))), attribute]
 
 
 def _glob(pattern: str, character: str) -> str:

@@ -72,6 +72,13 @@ def properties_of(name: str) -> tuple[str, Mapping[str, str], bool]:
     return domain, found, is_open
 
 
+def has_properties(pattern: str) -> bool:
+    """Whether a pattern is one of JMX, `DOMAIN:KEY=VALUE,*`; any other is a glob over the whole name."""
+    _, colon, rest = pattern.partition(":")
+    parts = _split(rest)
+    return bool(colon and parts) and all(part == "*" or part.find("=") > 0 for part in parts)
+
+
 def canonical_name(name: str) -> str:
     """The same name with its properties in the order of their keys, as getCanonicalName() gives it."""
     domain, properties, is_open = properties_of(name)
@@ -110,11 +117,9 @@ def _matches_name(pattern: str, name: str) -> bool:
 
     An empty domain means any one, where JMX has that of the server.
     """
-    domain, colon, rest = pattern.partition(":")
-    parts = _split(rest)
-    if not colon or not parts or not all(part == "*" or part.find("=") > 0 for part in parts):
+    if not has_properties(pattern):
         return glob_matches(pattern, name) or glob_matches(pattern, canonical_name(name))
-    _, wanted, is_open = properties_of(pattern)
+    domain, wanted, is_open = properties_of(pattern)
     own_domain, properties, _ = properties_of(name)
     if not glob_matches(domain or "*", own_domain) or (not is_open and len(wanted) != len(properties)):
         return False

@@ -15,7 +15,7 @@ from opskit.collect.jmx.jolokia_place import Place, discover, entered
 from opskit.collect.jmx.secrets import without_secrets as hide_secrets
 from opskit.errors import BadInput, NotPermitted, NotSupported, OpskitError, TargetTimeout, UsageError
 from opskit.jvm.jolokia import error_of, list_path, parse_answer, parse_url, plain_value, without_secrets
-from opskit.jvm.object_names import parse_pattern, type_first, wants_attribute, wants_bean
+from opskit.jvm.object_names import glob_matches, parse_pattern, type_first, wants_attribute, wants_bean
 from opskit.proc.kernel import http_post
 from opskit.quantities import listed, plural
 from opskit.records import NamedTuple
@@ -139,7 +139,7 @@ class _Reader:
         """Also where the pattern may mean a part of it (HeapMemoryUsage.used)."""
         tails = [tail for each in self.patterns if (tail := each.attribute_of(name)) is not None]
         heads = {".".join(tail.split(".")[: length + 1]) for tail in tails for length in range(tail.count(".") + 1)}
-        return wants_attribute([parse_pattern(f"{name} {head}") for head in heads], name, attribute)
+        return any(glob_matches(head, attribute) for head in heads)
 
     def _version(self) -> str | None:
         answer = self._single({"type": "version"})

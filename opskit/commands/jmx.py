@@ -62,7 +62,7 @@ def jmx(run: Run, words: tuple[str, ...], ask: bool, jolokia: str | None, agent:
         return result
 
     def show(result: Result) -> Report:
-        report = view.report(run.about(view.target(result)), result, shown, patterns)
+        report = view.report(run.about(view.target(result)), result, shown, patterns, is_here=run.host.is_own)
         if not whole:
             return report
         from opskit.render.views.jmx.document import complete
@@ -92,7 +92,9 @@ def _reader(run: Run, request: Request, yes: bool) -> Callable[[], Facts]:
             at_s = run.host.now().timestamp()
             found = read_jolokia(run.host, request)
             names: dict[str, list[str]] = {name: [] for name in found.names}
-            return Facts(request.pid, main, None, found.beans, found.missing, at_s=at_s, names=names)
+            return Facts(
+                request.pid, main, None, found.beans, found.missing, at_s=at_s, names=names, jolokia_url=found.url
+            )
 
         return ask_jolokia
     from opskit.actions.load_agent import Agent

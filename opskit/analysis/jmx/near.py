@@ -39,8 +39,13 @@ def relevant(sentences: Sequence[str], patterns: Sequence[Pattern], *, answered:
     """
     if not patterns:
         return [*sentences]
-    general = [each for each in sentences if not _names_in(each) and not answered and _AGENT not in each]
+    general = [each for each in sentences if _is_general(each) and not answered]
     return [each for each in sentences if each in general or any(_is_on(each, pattern) for pattern in patterns)]
+
+
+def _is_general(sentence: str) -> bool:
+    """Whether it says why many MBeans could not be read: no right, no file."""
+    return not _names_in(sentence) and _AGENT not in sentence
 
 
 def _is_on(sentence: str, pattern: Pattern) -> bool:
@@ -70,6 +75,8 @@ def _sentence(facts: Facts, pattern: Pattern) -> str:
         if attribute is not None:
             said = f"{name} has no attribute {shown(attribute)}"
             return _with_near(said, attribute, [*paths])
+    if any(_is_general(each) for each in facts.missing):
+        return f"nothing was read for {shown(pattern.text)}"
     said = f"no MBean matches {shown(pattern.text)}"
     domain = properties_of(pattern.text)[0]
     is_own = domain in OWN_DOMAINS or "*" in domain or "?" in domain or ":" not in pattern.text

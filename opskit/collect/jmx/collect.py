@@ -53,7 +53,7 @@ class Collector:
             self.host.sleep(self.ask.window_s)
         sources.look()
         before, self._ticks = self._ticks, read_ticks(sources)
-        found = _beans(sources, before, self._ticks)
+        found = read_beans(sources, before, self._ticks)
         missing = [*sources.missing, *([] if before is not None else [_LOADS]), _APPLICATION]
         names = {each.name: _paths_of_bean(each) for each in found} if self.patterns else {}
         jvm = sources.jvm
@@ -79,8 +79,8 @@ class Collector:
         return bean._replace(attributes=tuple(filter(is_wanted, bean.attributes)))
 
 
-def _beans(sources: Sources, before: CpuTicks | None, now: CpuTicks | None) -> list[Bean]:
-    """All that are known."""
+def read_beans(sources: Sources, before: CpuTicks | None, now: CpuTicks | None) -> list[Bean]:
+    """All that are known. `before`, `now`: of CPU loads."""
     source, properties = system_properties(sources)
     found = [
         *memory_beans(sources), *thread_beans(sources), *buffer_beans(sources), *flag_beans(sources),

@@ -61,3 +61,4 @@ class Facts(NamedTuple):
     names: Mapping[
         str, Sequence[str]
     ] = {}  # with patterns: every MBean that can be read here, and paths of its attributes
+    jolokia_url: str | None = None  # that answered, without user and password

@@ -92,7 +92,10 @@ class Classes:
         Raises NotSupported where the list does not end, which can happen while it changes.
         """
         found: dict[str, int] = {}
+        lengths = {len(name) for name in names}  # most names need not be read whole
         for klass in self._classes_of(boot or self._boot_loader()):
+            if self.symbols.length_at(klass + self._name_at) not in lengths:
+                continue
             name = self.name(klass)
             if name is not None and name in names:
                 found[name] = klass

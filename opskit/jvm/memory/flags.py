@@ -68,18 +68,24 @@ def read_manageable_flags(vm: VmStructs, memory: Memory) -> list[Manageable]:
     The bit that marks them differs between releases: it is what flags that are always manageable have, and UseG1GC lacks. Raises
     NotSupported where the table is not described.
     """
-    flags_at, name_at = (vm.at(*((owner, part) for owner in _OWNERS)) for part in ("_flags", "_name"))
-    _, size, table = _table(vm, memory)
-    if flags_at + 4 > size or not table:
+    flags_at, name_at, value_at, type_at = (
+        vm.at(*((owner, part) for owner in _OWNERS)) for part in ("_flags", "_name", "_addr", "_type")
+    )
+    begin, size, table = _table(vm, memory)
+    if max(flags_at, type_at, name_at + 4, value_at + 4) + 4 > size or not table:
         return []
     places = range(0, len(table) - size + 1, size)
-    names = _strings(memory, [_POINTER.unpack_from(table, at + name_at)[0] for at in places])
+    names = [*_strings(memory, [_POINTER.unpack_from(table, at + name_at)[0] for at in places])]
     found = {name: struct.unpack_from("<I", table, at + flags_at)[0] for at, name in zip(places, names)}
     known = [found.get(name, 0) for name in _MANAGEABLE]
     mark = known[0] & known[1] & ~found.get(_NOT_MANAGEABLE, ~0) & ~_ORIGIN & ~_ON_COMMAND_LINE
-    chosen = {name.decode("latin-1"): bits & _ORIGIN for name, bits in found.items() if mark and bits & mark == mark}
-    values = read_flags(vm, memory, chosen)
-    return [Manageable(name, values[name], origin) for name, origin in chosen.items() if name in values]
+    values: dict[str, FlagValue] = {}
+    type_of, chosen = _type_reader(vm, memory), {name for name, bits in found.items() if mark and bits & mark == mark}
+    for at, name in zip(places, names):
+        if name in chosen:
+            (address,) = _POINTER.unpack_from(table, at + value_at)
+            values.update(_value(memory, name.decode("latin-1"), address, type_of(begin + at + type_at)))
+    return [Manageable(name, value, found[name.encode("latin-1")] & _ORIGIN) for name, value in values.items()]
 
 
 def _table(vm: VmStructs, memory: Memory) -> tuple[int, int, bytes]:

@@ -16,7 +16,7 @@ _LIST, _NAMES, _STDOUT = "_ZN9LogTagSet5_listE", "_ZN6LogTag5_nameE", "_ZTV15Log
 LOG_VARIABLES = (_LIST, _NAMES, _STDOUT)
 _MOST_SETS, _MOST_TAGS, _MOST_OUTPUTS, _LONGEST_TAG = 4096, 1024, 64, 64
 _SET = struct.Struct("<QQ5I4xQQQQ")  # next, number of tags, tags, outputs of off, trace, debug, info
-_NODE = struct.Struct("<QQ")  # next, output
+_NODE = struct.Struct("<QQ")  # output, next
 _BEFORE_TABLE = 16  # from the symbol of a class's virtual method table to the table
 
 
@@ -51,7 +51,7 @@ def _has_output(memory: Memory, node: int, stdout: int | None) -> bool | None:
         data = memory.read(node, _NODE.size) if node else b""
         if len(data) < _NODE.size:
             break
-        node, output = _NODE.unpack(data)
+        output, node = _NODE.unpack(data)
         if stdout is not None and u64(memory, output) == stdout + _BEFORE_TABLE:
             return True
     return None

@@ -33,7 +33,7 @@ _REMAPPED, _REMAPPED_AT = 0xF, 12  # generational ZGC: one of four bits; the add
 _LONGEST_STRING = 1 << 16
 _MOST_MOVES = 8
 _LATIN1 = 0
-_LOG2_ITEM = 0xFF  # of an array's layout helper: log2 of an item's bytes
+_LOG2_ITEM, _LOG2_WORD = 0xFF, 3  # of an array's layout helper: log2 of an item's bytes
 _ALIGNMENT, _ADDRESSES = 8, 1 << 48
 
 
@@ -145,7 +145,7 @@ class Objects:
         layout = i32(self.memory, self.klass(array) + self._layout_at) if array else None
         length_at = _KLASS_AT if self._is_compact else _KLASS_AT + 4 if self._has_narrow_classes else _KLASS_AT + 8
         count = i32(self.memory, array + length_at)
-        if layout is None or count is None or layout >= 0:
+        if layout is None or count is None or layout >= 0 or layout & _LOG2_ITEM > _LOG2_WORD:
             return None
         return layout >> 16 & 0xFF, 1 << (layout & _LOG2_ITEM), count
 

@@ -43,6 +43,11 @@ class Symbols:
         """The text of the symbol that is referred to from this address."""
         return self.text(u64(self._memory, pointer) or 0)
 
+    def length_at(self, pointer: int) -> int | None:
+        """The bytes of the symbol that is referred to from this address; None: it cannot be read."""
+        address = u64(self._memory, pointer)
+        return u16(self._memory, address + self._length) if address else None
+
     def constant(self, pool: int, index: int) -> str | None:
         """The text at an index of a constant pool (u2), whose entries follow its header."""
         return self.text((u64(self._memory, pool + self._pool + 8 * index) or 0) & ~_POINTER_TAG)

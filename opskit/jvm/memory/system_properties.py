@@ -21,7 +21,7 @@ _SYSTEM = (
     ("SystemDictionary", "_well_known_klasses[SystemDictionary::System_klass_knum]"),
     ("SystemDictionary", "_well_known_klasses[SystemDictionary::SystemDictionary_System_klass_knum]"),
 )
-_MOST_BUCKETS, _MOST_PROPERTIES, _MOST_IN_BUCKET = 1 << 16, 1 << 14, 1 << 10
+_MOST_BUCKETS, _MOST_PROPERTIES, _MOST_IN_BUCKET = 1 << 15, 1 << 14, 1 << 10
 _TREE, _MOVED = (
     "java/util/concurrent/ConcurrentHashMap$TreeBin",
     "java/util/concurrent/ConcurrentHashMap$ForwardingNode",
@@ -40,8 +40,8 @@ def read_system_properties(structs: VmStructs, objects: Objects) -> dict[str, st
     properties = objects.moved(objects.reference(mirror + field.offset, is_current=True))
     table = _follow(objects, _follow(objects, properties, "map") or properties, "table")
     found: dict[str, str] = {}
-    for node in _nodes(objects, table):
-        if not node:
+    for number, node in enumerate(_nodes(objects, table)):
+        if not node or number > _MOST_PROPERTIES:
             return None
         key, value = (_follow(objects, node, *names) for names in (("key",), ("val", "value")))
         if objects.class_name(key) != _STRING or (value and objects.class_name(value) != _STRING):
@@ -52,8 +52,6 @@ def read_system_properties(structs: VmStructs, objects: Objects) -> dict[str, st
         if name is None or text is None:
             return None
         found[name] = text
-        if len(found) > _MOST_PROPERTIES:
-            return None
     return found or None
 
 

@@ -48,10 +48,7 @@ def read_variables(fs: ProcFS, pid: int, names: Collection[str]) -> dict[str, in
 
 
 def _place(texts: bytes, name: bytes) -> int | None:
-    """Where a name begins in the table of strings; linkers let a name end another one."""
-    at = texts.find(b"\0" + name + b"\0")
-    if at >= 0:
-        return at + 1
+    """Where a name begins in the table of strings; linkers may let it be the end of another one."""
     at = texts.find(name + b"\0")
     return at if at >= 0 else None
 

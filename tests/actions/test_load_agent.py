@@ -210,7 +210,7 @@ def test_the_command_says_what_stays_before_it_loads(inprocess, monkeypatch):
         assert refused.code == 2
         assert "45 MiB" in refused.err
         assert "--agent --yes" in refused.err
-        assert not any("opskit" in os.readlink(each) for each in Path(f"/proc/{workload.pid}/fd").iterdir())
+        assert not any("opskit-jmx.jar" in os.readlink(each) for each in Path(f"/proc/{workload.pid}/fd").iterdir())
         done = inprocess(*words, "--yes")
         assert done.code == 0
         assert "app.kinds:type=Kinds,name=all Count -42" in done.out

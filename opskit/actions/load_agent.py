@@ -24,7 +24,7 @@ from opskit.jvm.attach.client import AttachClient
 from opskit.jvm.attach.target import command_words, is_disabled, seems_to_listen
 from opskit.jvm.attach.wire import decode
 from opskit.jvm.launch import jdk_release, jvm_options, last_flag
-from opskit.jvm.object_names import parse_pattern, wants_attribute
+from opskit.jvm.object_names import parse_pattern, type_first, wants_attribute
 from opskit.proc.fs import optional
 from opskit.proc.thread_names import thread_name
 from opskit.quantities import plural, signed
@@ -201,7 +201,7 @@ class Agent:
         hanging = [each for each in answer.records if each.hangs]
         beans: dict[str, dict[str, Attribute]] = {}
         for (bean, name), why in self._hanging.items():
-            beans.setdefault(bean, {})[name] = Attribute(name, None, "agent", f"{why}; not read again")
+            beans.setdefault(type_first(bean), {})[name] = Attribute(name, None, "agent", f"{why}; not read again")
         for record in answer.records:
             if record.name is None:
                 missing.append(f"{record.bean} could not be read: {record.error}")
@@ -215,7 +215,7 @@ class Agent:
                 attribute = Attribute(
                     record.name, without_secrets(record.name, value), "agent", error and redact_text(error)
                 )
-                beans.setdefault(record.bean, {}).setdefault(record.name, attribute)
+                beans.setdefault(type_first(record.bean), {}).setdefault(record.name, attribute)
         missing += self._cut(answer)
         found = [
             Bean(name, tuple(attributes[each] for each in sorted(attributes)))

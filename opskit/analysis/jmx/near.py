@@ -58,6 +58,9 @@ def _is_on(sentence: str, pattern: Pattern) -> bool:
     return False
 
 
+_DELEGATE = "JMImplementation:type=MBeanServerDelegate"  # only an MBean server itself names it
+
+
 def _names_in(sentence: str) -> list[str]:
     return [word for word in sentence.split() if _PROPERTY in word]
 
@@ -78,6 +81,7 @@ def _sentence(facts: Facts, pattern: Pattern) -> str:
     domain = properties_of(pattern.text)[0]
     is_own = domain in OWN_DOMAINS or "*" in domain or "?" in domain or ":" not in pattern.text
     reads_all = any(each.source in IN_PROCESS for bean in facts.beans for each in bean.attributes)
+    reads_all = reads_all or bool(facts.left_behind) or _DELEGATE in names
     if not is_own and not reads_all and facts.pid is not None:
         agent = shell.command("opskit", "jmx", str(facts.pid), "--agent", pattern.text)
         return f"{said}: MBeans of an application are read by code in the JVM: {agent}, or by a Jolokia that runs there: --jolokia auto"

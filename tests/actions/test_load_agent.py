@@ -50,7 +50,7 @@ def in_a_jvm(version):
     with beans(version) as workload:
         AttachClient(ProcFS(), workload.pid).jcmd("VM.version")  # starts the listener
         before = state(workload)
-        agent, first = read(workload, *ALL)
+        agent, first = read(workload, *ALL, timeout_s=60)
         after = state(workload)
         second = agent.read()
         again = state(workload)

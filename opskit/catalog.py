@@ -179,6 +179,7 @@ FINDINGS: dict[str, tuple[str, tuple[str, ...]]] = {
         ("jvm-cpu-wait", "ttsp-dominates", "late-to-safepoint", "tcp-application-does-not-read"),
     ),
     "jvm-gc-share": ("slow", ("collections-dominate",)),
+    "jvm-young-collections-free-little": ("slow", ("jvm-gc-share", "collections-dominate")),
     "jvm-cpu-throttled": ("slow", ("jvm-gc-share", "ttsp-dominates")),
     **dict.fromkeys(
         ("memory-heap-outgrows-limit", "memory-keeps-growing"),

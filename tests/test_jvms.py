@@ -58,6 +58,7 @@ def test_source_and_class_belong_together(tmp_path):
         jvms.SOURCE.with_name("Virtual.java"),
         jvms.SOURCE.with_name("Chains.java"),
         jvms.SOURCE.with_name("ReadLines.java"),
+        jvms.SOURCE.with_name("Generations.java"),
     )
     made = {file.name: file.read_bytes() for file in tmp_path.iterdir()}
     kept = {file.name: file.read_bytes() for file in jvms.CLASSES.iterdir()}

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from opskit import shell
 from opskit.analysis.finding import Entity, Finding, most_severe_first
+from opskit.analysis.young_collections import Rates, frees_little, rates
 from opskit.quantities import duration, percent, size
 from opskit.records import NamedTuple
 
@@ -40,16 +41,29 @@ class Shares(NamedTuple):
 
 
 class Row(NamedTuple):
-    """A JVM, the reading before, and its shares. `memory_percent`: resident memory of the limit; None: no limit."""
+    """A JVM, the reading before, and its shares. `memory_percent`: resident memory of the limit; None: no limit.
+
+    `rates`: of allocation and promotion; None with one look, and for collectors that do not count them.
+    """
 
     seen: Seen
     before: Reading | None
     shares: Shares
     memory_percent: float | None
+    rates: Rates | None = None
 
     def since(self, count: Callable[[Reading], int | None]) -> int:
         """By how much a counter grew in the window."""
         return (count(self.seen.reading) or 0) - ((count(self.before) or 0) if self.before else 0)
+
+
+class Sample(NamedTuple):
+    """A JVM in one look of a watch."""
+
+    key: Key
+    reading: Reading
+    shares: Shares
+    rates: Rates | None
 
 
 class Result(NamedTuple):
@@ -60,11 +74,11 @@ class Result(NamedTuple):
     findings: list[Finding]
 
     @property
-    def samples(self) -> Iterator[tuple[float, list[tuple[Key, Reading, Shares]]]]:
-        """(seconds since the first look, the readings and shares) of each look, if they were kept."""
+    def samples(self) -> Iterator[tuple[float, list[Sample]]]:
+        """(seconds since the first look, the JVMs) of each look, if they were kept."""
         before: Mapping[Key, Reading] = {}
         for at_s, look in self.facts.history:
-            yield at_s, [(key, now, shares(now, before.get(key))) for key, now in look.items()]
+            yield at_s, [_sample(key, now, before.get(key)) for key, now in look.items()]
             before = look
 
 
@@ -83,7 +97,23 @@ def judge(facts: Facts, sort: str = "pid", *, worst_first: bool = False) -> Resu
 
 def _row(seen: Seen, before: Reading | None) -> Row:
     rss, limit = seen.reading.rss_bytes, seen.memory.limit_bytes if seen.memory else None
-    return Row(seen, before, shares(seen.reading, before), 100.0 * rss / limit if rss is not None and limit else None)
+    return Row(
+        seen,
+        before,
+        shares(seen.reading, before),
+        100.0 * rss / limit if rss is not None and limit else None,
+        _rates(seen.reading, before),
+    )
+
+
+def _sample(key: Key, now: Reading, before: Reading | None) -> Sample:
+    return Sample(key, now, shares(now, before), _rates(now, before))
+
+
+def _rates(now: Reading, before: Reading | None) -> Rates | None:
+    if before is None:
+        return None
+    return rates([(before.at_s, before.generations), *now.between, (now.at_s, now.generations)])
 
 
 def shares(now: Reading, before: Reading | None = None) -> Shares:
@@ -265,4 +295,8 @@ def _stuck(row: Row, stall: Stall | None) -> Iterator[Finding]:
         )  # fmt: skip
 
 
-_CHECKS = (_gc, _throttling, _memory)
+def _young(row: Row) -> Iterator[Finding]:
+    yield from frees_little(row.seen, row.rates)
+
+
+_CHECKS = (_gc, _young, _throttling, _memory)

@@ -11,7 +11,8 @@ from opskit.jvm.attach.target import Stopped, frozen_in, why_stopped
 from opskit.jvm.discover import Survey, check_identifiable, find_jvm, survey
 from opskit.jvm.launch import jdk_release, parse_words
 from opskit.jvm.perfdata.counters import GcWork, Heap, gc_work, heap, running_pause_s
-from opskit.jvm.perfdata.stop_clock import stopped_s
+from opskit.jvm.perfdata.generations import GENERATION_COUNTERS, Generations, generations
+from opskit.jvm.perfdata.stop_clock import CounterReader, stopped_s
 from opskit.proc.cgroup.limits import CpuLimit, MemoryLimit, cpu_limit, frozen_by, memory_limit, oom_kills
 from opskit.proc.cgroup.owner import CgroupOwner, owner_of
 from opskit.proc.cgroup.tree import cgroup_mounts, levels_of, parse_cgroup
@@ -38,6 +39,9 @@ if TYPE_CHECKING:
     Key = tuple[int, Optional[int]]
 
 
+_STEP_S, _STEP_EACH_S = 0.25, 0.02  # between looks at the generations: with many JVMs it takes 2 % of a CPU
+
+
 class Request(NamedTuple):
     """What to read, without `pids` and `uids` of every JVM; twice, `window_s` apart; `history`: keep the readings of all looks."""
 
@@ -60,6 +64,8 @@ class Reading(NamedTuple):
     rss_bytes: int | None
     threads: int | None
     file_bytes: int | None = None  # of the resident memory: mapped files, which the kernel reclaims
+    generations: Generations | None = None  # Serial, Parallel, CMS, G1
+    between: Sequence[tuple[float, Generations]] = ()  # since the reading before, if the window was waited for here
 
 
 class Seen(NamedTuple):
@@ -116,10 +122,12 @@ class Collector:
 
     def look(self) -> Facts:
         """Read every JVM that was asked for. Raises NoSuchProcess when all of them have ended, NotAJvm, NotPermitted."""
+        between: Mapping[Key, Sequence[tuple[float, Generations]]] = {}
         if self.ask.window_s is not None and not self._before:
             now_s = self._now_s()
-            self._before = {seen.key: seen.reading for seen in self._read(self._find()[0], now_s)}
-            self.host.sleep(self.ask.window_s)
+            first = self._read(self._find()[0], now_s)
+            self._before = {seen.key: seen.reading for seen in first}
+            between = self._wait(first, self.ask.window_s)
         known = len(self._killed)
         if not self._has_looked:
             self._has_looked = True
@@ -129,7 +137,10 @@ class Collector:
         self._note_killed(found)
         if ended is not None and not found.jvms and len(self._killed) == known:
             raise ended
-        seen = self._read(found, now_s)
+        seen = [
+            each._replace(reading=each.reading._replace(between=between.get(each.key, ())))
+            for each in self._read(found, now_s)
+        ]
         self._last = {each.key: each for each in seen}
         slow = stalls(self.host, seen)
         seen = [each._replace(attach=NO_SAFEPOINT) if each.attach and each.jvm.pid in slow else each for each in seen]
@@ -150,6 +161,26 @@ class Collector:
             killed=tuple(self._killed),
             stalls=slow,
         )  # fmt: skip
+
+    def _wait(self, seen: Sequence[Seen], window_s: float) -> Mapping[Key, Sequence[tuple[float, Generations]]]:
+        """Wait for the window's end. Meanwhile read the generations: between collections of the old one, its growth is promotion."""
+        end_s = self.host.monotonic() + window_s
+        clocks = [
+            (each.key, CounterReader(self.host.fs, each.jvm.perf, GENERATION_COUNTERS))
+            for each in seen
+            if each.reading.generations is not None
+        ]
+        step_s = max(_STEP_S, _STEP_EACH_S * len(clocks))
+        found: dict[Key, list[tuple[float, Generations]]] = {key: [] for key, _ in clocks}
+        while clocks and self.host.monotonic() + 2 * step_s < end_s:
+            self.host.sleep(step_s)
+            for key, clock in clocks:
+                perf = clock.read()
+                now = None if perf is None else generations(perf)
+                if now is not None:
+                    found[key].append((self.host.monotonic(), now))
+        self.host.sleep(max(0.0, end_s - self.host.monotonic()))
+        return found
 
     def _find(self) -> tuple[Survey, NoSuchProcess | None]:
         """The JVMs that were asked for, without those that ended since the last look or were killed, and the error for these."""
@@ -216,6 +247,7 @@ def _see(host: Host, jvm: Jvm, mounts: list[Mount], ours: tuple[int, int] | None
         rss_bytes=status.bytes_of("VmRSS"),
         threads=stat.threads,
         file_bytes=status.bytes_of("RssFile"),
+        generations=generations(jvm.perf) if jvm.perf else None,
     )
     attach = attachable(fs, jvm, status, stat.state, frozen, ours) if ours is not None else None
     release = None if jvm.perf else jdk_release(fs, jvm).get("JAVA_VERSION")

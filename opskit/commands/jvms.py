@@ -11,7 +11,7 @@ from opskit.collect.jvms import Collector, Request
 from opskit.collect.targets import resolve_jvm
 from opskit.commands.shared.declare import command
 from opskit.commands.shared.options import SHOW, TOP, USERS, WINDOWED, option
-from opskit.render.views import jvms as view
+from opskit.render.views.jvms import report as view
 
 if TYPE_CHECKING:
     from opskit.commands.shared.run import Run

@@ -127,7 +127,7 @@ def test_memory_that_the_kernel_reclaims_is_not_near_the_limit(file, usage, code
 def test_samples_have_the_shares_between_the_looks():
     looks = [(0.1, {(7, 5): reading(100, cpu_s=10)}), (2.1, {(7, 5): reading(102, cpu_s=11), (8, 9): reading(4)})]
     first, second = judge(facts(seen(), history=looks)).samples
-    assert [(at_s, [(key, share.cpu_percent) for key, _, share in rows]) for at_s, rows in (first, second)] == [
+    assert [(at_s, [(each.key, each.shares.cpu_percent) for each in rows]) for at_s, rows in (first, second)] == [
         (0.1, [((7, 5), 10.0)]),
         (2.1, [((7, 5), 50.0), ((8, 9), 250.0)]),
     ]

@@ -31,8 +31,8 @@ _SLACK = {
 class Client:
     """One JVM; `options` with which it was started."""
 
-    def __init__(self, version: int, options: tuple[str, ...], file: str) -> None:
-        command = [jvms.java(version), "-Xmx64m", *options, "-cp", jvms.classes(), "Beans", file]
+    def __init__(self, version: int, options: tuple[str, ...], file: str, wrapper: tuple[str, ...] = ()) -> None:
+        command = [*wrapper, jvms.java(version), "-Xmx64m", *options, "-cp", jvms.classes(), "Beans", file]
         self.version, self.options = version, options
         self.jvm = jvms.run(command, ready=False)
         self.pid = self.jvm.pid
@@ -55,9 +55,11 @@ class Client:
 
 
 @contextlib.contextmanager
-def clients(cases: dict[str, tuple[int, tuple[str, ...]]], file: str) -> Iterator[dict[str, Client]]:
-    """The clients of these cases, started side by side."""
-    started = {name: Client(version, options, file) for name, (version, options) in cases.items()}
+def clients(
+    cases: dict[str, tuple[int, tuple[str, ...]]], file: str, wrapper: tuple[str, ...] = ()
+) -> Iterator[dict[str, Client]]:
+    """The clients of these cases, started side by side. `wrapper`: a command before java, which it becomes."""
+    started = {name: Client(version, options, file, wrapper) for name, (version, options) in cases.items()}
     try:
         for each in started.values():
             each.wait_ready()

@@ -56,6 +56,7 @@ from opskit.jvm.dumps.dump_to_file import JsonParser, PlainParser
 from opskit.jvm.dumps.heap_info import parse_heap_info
 from opskit.jvm.dumps.histogram_reader import parse_histograms
 from opskit.jvm.dumps.hotspot import HotSpotParser
+from opskit.jvm.dumps.java_properties import parse_java_properties
 from opskit.jvm.dumps.javacore import JavacoreParser
 from opskit.jvm.dumps.jrockit import JRockitParser
 from opskit.jvm.dumps.serviceability import ServiceabilityParser
@@ -900,6 +901,12 @@ def read_histograms(data: bytes) -> object:
     return judge(Facts([Sample(histogram) for histogram in [found[0], *found]]), Choice())
 
 
+text_target(
+    "attach properties",
+    parse_java_properties,
+    b"#Mon Nov 23 15:31:24 UTC 2026\njava.version=17.0.9\npath.separator=\\:\na\\=b=\\u00fc\\n\\\\\n",
+    words=[b"\\u", b"\\", b"=", b"#", b"\\uD83D"],
+)
 text_target(
     "heap info",
     parse_heap_info,

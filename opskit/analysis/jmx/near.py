@@ -24,6 +24,10 @@ OWN_DOMAINS = (
     "JMImplementation",
 )
 _AGENT, _PROPERTY = "--agent", ":type="  # in a word of a sentence: an ObjectName
+_OWN_TYPES = (
+    "Memory", "MemoryPool", "MemoryManager", "GarbageCollector", "Threading", "ClassLoading", "Compilation", "Runtime", "BufferPool",
+    "HotSpotDiagnostic",
+)  # fmt: skip
 IN_PROCESS = ("agent", "jolokia")
 
 
@@ -75,7 +79,8 @@ def _sentence(facts: Facts, pattern: Pattern) -> str:
         if attribute is not None:
             said = f"{name} has no attribute {shown(attribute)}"
             return _with_near(said, attribute, [*paths])
-    if any(_is_general(each) for each in facts.missing):
+    properties = properties_of(pattern.text.partition(" ")[0])[1]
+    if properties.get("type", "").rstrip("*") in _OWN_TYPES and any(_is_general(each) for each in facts.missing):
         return f"nothing was read for {shown(pattern.text)}"
     said = f"no MBean matches {shown(pattern.text)}"
     domain = properties_of(pattern.text)[0]

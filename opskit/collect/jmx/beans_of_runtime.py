@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from opskit.collect.jmx.made import COUNTERS, MEMORY, PROC, bean
-from opskit.errors import NotSupported
+from opskit.collect.jmx.made import ATTACH, COUNTERS, MEMORY, PROC, bean
+from opskit.errors import NotSupported, OpskitError
 from opskit.jvm.launch import parse_words, vm_words
 from opskit.jvm.memory.system_properties import read_system_properties
 from opskit.proc.fs import optional
@@ -21,11 +21,15 @@ _PROPERTY = "java.property."
 _FIRST_WITHOUT_BOOT_PATH, _FIRST_WITH_PID = 9, 10
 _MANAGEMENT_SPECS = ((20, "4.0"), (14, "3.0"), (9, "2.0"), (7, "1.2"))
 _MOST_HOSTNAME_BYTES = 4096
+_TIMEOUT_S = 2.0
 _ELSE = "--agent reads them"
 
 
-def system_properties(sources: Sources) -> tuple[str, Mapping[str, str]]:
-    """Where they were read, and all of them from the JVM's memory, else those few that it shares in its counters."""
+def system_properties(sources: Sources, *, ask: bool = False) -> tuple[str, Mapping[str, str]]:
+    """Where they were read, and all of them from the JVM's memory, else those few that it shares in its counters.
+
+    `ask`: without rights to its memory the JVM may be asked, for which it loads some classes.
+    """
     found = None
     if sources.memory is not None:
         try:
@@ -38,6 +42,11 @@ def system_properties(sources: Sources) -> tuple[str, Mapping[str, str]]:
                 sources.missing.append(f"java.lang:type=Runtime SystemProperties: {why}")
     if found is not None:
         return MEMORY, found
+    if ask and sources.memory is None and sources.host.is_own:
+        try:
+            return ATTACH, asked_properties(sources)
+        except (OpskitError, OSError) as error:
+            sources.missing.append(f"java.lang:type=Runtime SystemProperties: {error}")
     counted = sources.perf.counters.items() if sources.perf is not None else ()
     begin = len(_PROPERTY)
     return COUNTERS, {
@@ -45,6 +54,15 @@ def system_properties(sources: Sources) -> tuple[str, Mapping[str, str]]:
         for name, counter in counted
         if name.startswith(_PROPERTY) and isinstance(counter.value, str)
     }
+
+
+def asked_properties(sources: Sources) -> Mapping[str, str]:
+    """The JVM's answer to the attach command `properties`. Raises as AttachClient does."""
+    from opskit.jvm.attach.client import AttachClient
+    from opskit.jvm.dumps.java_properties import parse_java_properties
+
+    answer = AttachClient(sources.host.fs, sources.pid, _TIMEOUT_S).execute("properties")
+    return parse_java_properties(answer.decode("latin-1"))
 
 
 def runtime_bean(sources: Sources, source: str, properties: Mapping[str, str]) -> Bean:

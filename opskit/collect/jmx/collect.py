@@ -11,7 +11,7 @@ from opskit.collect.jmx.beans_of_runtime import runtime_bean, system_properties
 from opskit.collect.jmx.beans_of_system import read_ticks, system_bean
 from opskit.collect.jmx.beans_of_threads import COMPILATION, COMPILER_PROPERTY, thread_beans
 from opskit.collect.jmx.facts import Attribute, Bean, Facts, Request
-from opskit.collect.jmx.made import MEMORY
+from opskit.collect.jmx.made import ATTACH, MEMORY
 from opskit.collect.jmx.sources import Sources
 from opskit.errors import UsageError
 from opskit.jvm.object_names import parse_pattern, wants_attribute, wants_bean
@@ -53,7 +53,7 @@ class Collector:
             self.host.sleep(self.ask.window_s)
         sources.look()
         before, self._ticks = self._ticks, read_ticks(sources)
-        found = read_beans(sources, before, self._ticks)
+        found = read_beans(sources, before, self._ticks, ask=self.ask.ask)
         missing = [*sources.missing, *([] if before is not None else [_LOADS]), _APPLICATION]
         names = {each.name: _paths_of_bean(each) for each in found} if self.patterns else {}
         jvm = sources.jvm
@@ -79,9 +79,9 @@ class Collector:
         return bean._replace(attributes=tuple(filter(is_wanted, bean.attributes)))
 
 
-def read_beans(sources: Sources, before: CpuTicks | None, now: CpuTicks | None) -> list[Bean]:
-    """All that are known. `before`, `now`: of CPU loads."""
-    source, properties = system_properties(sources)
+def read_beans(sources: Sources, before: CpuTicks | None, now: CpuTicks | None, *, ask: bool = False) -> list[Bean]:
+    """All that are known. `before`, `now`: of CPU loads; `ask`: may start the attach listener where nothing else helps."""
+    source, properties = system_properties(sources, ask=ask)
     found = [
         *memory_beans(sources), *thread_beans(sources), *buffer_beans(sources), *flag_beans(sources),
         runtime_bean(sources, source, properties), system_bean(sources, properties, before, now),
@@ -95,7 +95,7 @@ def _named_compiler(bean: Bean, source: str, properties: Mapping[str, str]) -> B
         return bean
     name = properties.get(COMPILER_PROPERTY)
     if name is None:
-        return bean._replace(attributes=()) if source == MEMORY else bean
+        return bean._replace(attributes=()) if source in (MEMORY, ATTACH) else bean
     return bean._replace(attributes=(Attribute("Name", name, source), *bean.attributes))
 
 

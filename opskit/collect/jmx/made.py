@@ -12,8 +12,7 @@ if TYPE_CHECKING:
     from opskit.collect.jmx.facts import Value
     from opskit.jvm.memory.memory_service import Usage
 
-COUNTERS, MEMORY, PROC = "hsperfdata", "memory", "proc"
-FIXED = "hsperfdata"  # of what is the same in every JVM of a release
+COUNTERS, MEMORY, PROC, ATTACH = "hsperfdata", "memory", "proc", "jcmd"
 
 
 def bean(name: str, *groups: tuple[str, Mapping[str, Value]]) -> Bean:

@@ -79,6 +79,8 @@ class PoolUse:
     def heap_usage(self, pools: Sequence[Pool], usages_of: Mapping[int, Usage | None]) -> Usage | None:
         """Of the whole heap: HeapMemoryUsage. `usages_of`: of the pools by their addresses."""
         heap = [pool for pool in pools if pool.is_heap]
+        if self._flags.get("UseShenandoahGC"):
+            return self._shenandoah_heap(heap)
         usages = [usages_of.get(pool.address) for pool in heap]
         known = [each for each in usages if each is not None]
         initial = self._flags.get("InitialHeapSize")
@@ -86,8 +88,8 @@ class PoolUse:
             return None
         used, committed = sum(each.used for each in known), sum(each.committed for each in known)
         used, committed = self._g1_overall(used, committed)
-        if heap[0].name == "ZHeap":
-            initial = heap[0].init
+        if heap[0].name == "ZHeap" and self._structs.find(("XCollectedHeap", "_heap")) is not None:
+            initial = heap[0].init  # of JDK 21 to 23
         return Usage(initial, used, committed, self._heap_max(known, committed))
 
     def non_heap_usage(self, pools: Sequence[Pool], usages_of: Mapping[int, Usage | None]) -> Usage | None:
@@ -190,6 +192,16 @@ class PoolUse:
             return Part(self._word(self._heap + used_at), committed)
         generation = self._word(self._heap + self._at("_global_generation", "ShenandoahHeap"))
         return Part(self._word(generation + self._at("_used", "ShenandoahGeneration")), committed)
+
+    def _shenandoah_heap(self, heap: Sequence[Pool]) -> Usage | None:
+        """Of all generations, where it has them."""
+        try:
+            part, initial = self._shenandoah(), self._flags.get("InitialHeapSize")
+        except NotSupported:
+            return None
+        if part is None or not isinstance(initial, int) or not heap:
+            return None
+        return Usage(initial, part.used, part.committed, max(pool.max for pool in heap))
 
     def _epsilon(self) -> Part:
         used = self._space(self._word(self._heap + self._at("_space", "EpsilonHeap"))).used

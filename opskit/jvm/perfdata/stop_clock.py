@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from opskit.proc.fs import ProcFS
 
 _LARGEST_FILE_BYTES = 16 << 20
-_JDK = "java.property.java.vm.specification.version"
+JDK = "java.property.java.vm.specification.version"
 _TIME, _SYNC = "sun.rt.safepointTime", "sun.rt.safepointSyncTime"
-STOP_COUNTERS = frozenset(name.encode() for name in (_TIME, _SYNC, _JDK, "sun.os.hrt.frequency"))
+STOP_COUNTERS = frozenset(name.encode() for name in (_TIME, _SYNC, JDK, "sun.os.hrt.frequency"))
 _OF_COLLECTIONS = frozenset(name.encode() for name in GC_COUNTERS)
 _SYNC_APART_FROM = 13  # before, sun.rt.safepointTime included the time to safepoint
 
@@ -28,7 +28,7 @@ def whole_stop_s(jdk: int | None, time_s: float, sync_s: float | None) -> float:
 
 def jdk_of(perf: PerfData) -> int | None:
     """The feature release (8, 17, …) in the counters."""
-    return major_of(perf.text(_JDK) or perf.text("java.property.java.version") or "")
+    return major_of(perf.text(JDK) or perf.text("java.property.java.version") or "")
 
 
 def stopped_s(perf: PerfData) -> float | None:

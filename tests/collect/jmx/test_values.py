@@ -5,10 +5,13 @@ from __future__ import annotations
 import os
 import random
 import signal
+from contextlib import ExitStack
 
 import beanclients
+import cgroups
 import pytest
 
+from opskit.collect.jmx.beans_of_runtime import asked_properties, system_properties
 from opskit.collect.jmx.collect import Collector, collect, read_beans
 from opskit.collect.jmx.facts import Request
 from opskit.collect.jmx.sources import Sources
@@ -145,6 +148,52 @@ def test_patterns_and_names(clients):
     ]
     assert "HeapMemoryUsage.used" in facts.names["java.lang:type=Memory"]
     assert "java.lang:type=MemoryPool,name=CodeHeap 'non-nmethods'" in facts.names or len(facts.names) > 12
+
+
+def test_asked_properties_are_those_of_its_memory(clients):
+    """The attach command `properties` and the JVM's heap have the same."""
+    sources = Sources(Host.at(None, None), clients["25-Serial"].pid)
+    sources.look()
+    source, read = system_properties(sources)
+    assert source == "memory"
+    assert read["java.version"].startswith("25")
+    assert asked_properties(sources) == read
+
+
+def test_limits_of_a_container(tmp_path):
+    """Memory and CPUs as the JVM takes them from its cgroups."""
+    name, limit = f"opskit-jmx-{os.getpid()}", 300 << 20
+    file = tmp_path / "file"
+    file.write_bytes(b"x" * 8192)
+    with ExitStack() as stack:
+        memory = stack.enter_context(cgroups.new_cgroup("memory", name, "memory.limit_in_bytes memory.max"))
+        cpu = stack.enter_context(cgroups.new_cgroup("cpu", f"{name}-cpu", "cpu.cfs_quota_us cpu.max"))
+        old = (memory / "memory.limit_in_bytes").exists()
+        (memory / ("memory.limit_in_bytes" if old else "memory.max")).write_text(str(limit))
+        if (cpu / "cpu.cfs_quota_us").exists():
+            (cpu / "cpu.cfs_quota_us").write_text("90000")
+        else:
+            (cpu / "cpu.max").write_text("90000 100000")
+        shell = (
+            "sh",
+            "-c",
+            'echo $$ > "$0"; echo $$ > "$1"; shift; exec "$@"',
+            f"{memory}/cgroup.procs",
+            f"{cpu}/cgroup.procs",
+        )
+        with beanclients.clients({"17": (17, ("-XX:+UseSerialGC",))}, str(file), shell) as started:
+            [bean] = collect(Host.at(None, None), Request(started["17"].pid, ("*:type=OperatingSystem",))).beans
+            theirs = started["17"].beans()[bean.name]
+    ours = {each.name: each.value for each in bean.attributes}
+    names = (
+        "TotalMemorySize",
+        "TotalPhysicalMemorySize",
+        "TotalSwapSpaceSize",
+        "AvailableProcessors",
+        "MaxFileDescriptorCount",
+    )
+    assert {each: ours[each] for each in names} == {each: theirs[each] for each in names}
+    assert (ours["TotalMemorySize"], ours["AvailableProcessors"]) == (limit, 1)
 
 
 def test_without_rights_the_rest_is_given(clients, as_user):

@@ -110,7 +110,7 @@ def test_a_getter_that_hangs_costs_itself_only():
         again = agent.read()
         assert again.beans[0].attributes[2].error == "no value within 0.5 s; not read again"
         assert "opskit-jmx" in agentjar.told(workload, "threads", "THREADS")[-1]
-        assert "1 thread of earlier reads" in Agent(Host(ProcFS()), workload.pid, ["a:*"]).question
+        assert "1 of its threads waits" in Agent(Host(ProcFS()), workload.pid, ["a:*"]).question
         agentjar.told(workload, "release", "RELEASED")
         while "opskit-jmx" in agentjar.told(workload, "threads", "THREADS")[-1]:
             continue

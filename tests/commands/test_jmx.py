@@ -43,7 +43,7 @@ def test_the_line_of_a_script(inprocess, pid):
     """ObjectName, attribute, value."""
     done = inprocess("jmx", pid, f"{MEMORY} HeapMemoryUsage.used")
     assert (done.code, done.err) == (0, "")
-    assert re.fullmatch(r"java\.lang:type=Memory HeapMemoryUsage\.used [1-9][0-9]{5,8}\n", done.out)
+    assert re.fullmatch(r"java\.lang:type=Memory HeapMemoryUsage\.used [0-9]+\n", done.out)
 
 
 def test_all_formats_say_the_same(inprocess, pid):

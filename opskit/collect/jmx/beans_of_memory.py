@@ -94,7 +94,7 @@ def _pool(pool: Pool, usage: Usage | None, service: MemoryService) -> Bean:
         "Name": pool.name,
         "Type": "HEAP" if pool.is_heap else "NON_HEAP",
         "Valid": True,
-        "MemoryManagerNames": [names[each] for each in pool.managers if each in names],
+        "MemoryManagerNames": [names[each] for each in pool.managers] if {*pool.managers} <= {*names} else None,
         "Usage": usage_value(usage),
         "PeakUsage": usage_value(_peak(pool, usage)),
         "CollectionUsage": usage_value(pool.after_collection) if pool.collection_threshold is not None else None,

@@ -76,6 +76,8 @@ class Sources:
         self.perf = self.jvm.perf
         if self.jvm.kind == HOTSPOT:
             self._read_memory()
+        else:
+            self.missing.append(f"{self.pid} is a GraalVM native image: what only HotSpot's memory tells is left out")
         if self.perf is None:
             self.perf = self._private_counters()
         if self.perf is None and self.jvm.no_perf is not None:

@@ -27,7 +27,7 @@ from opskit.jvm.launch import jdk_release, jvm_options, last_flag
 from opskit.jvm.object_names import parse_pattern, type_first, wants_attribute
 from opskit.proc.fs import optional
 from opskit.proc.thread_names import thread_name
-from opskit.quantities import plural, signed
+from opskit.quantities import agreeing, plural, signed
 from opskit.records import NamedTuple
 from opskit.redact import redact_text
 
@@ -52,7 +52,7 @@ _CODES = {
     -1: "the instrument library failed to initialize",
     -4: "out of memory",
 }
-_STAYS = "about 45 MiB of resident memory, 1,700 JDK classes and an fd of its jar stay in the JVM until it restarts; less where JMX is in use"
+_STAYS = "about 45 MiB of resident memory, 1,500 JDK classes and an fd of its jar stay in the JVM until it restarts; less where JMX is in use"
 _THREAD, _MOST_WAITING = "opskit-jmx", 8
 # Modules that need no java.management themselves.
 _WITHOUT_MANAGEMENT = frozenset({
@@ -138,7 +138,8 @@ class Agent:
                 "the JVM prints four WARNING lines about a dynamically loaded agent to its standard error, at each read"
             )
         if self._waiting:
-            sentences.append(f"{plural(self._waiting, 'thread')} of earlier reads wait in it for getters that hang")
+            waits = agreeing(self._waiting, "waits", "wait")
+            sentences.append(f"{self._waiting} of its threads {waits} for a getter that hangs, since an earlier read")
         if not self._listened:
             sentences.append("its attach listener is started, by SIGQUIT, and stays")
         return sentences

@@ -42,23 +42,21 @@ def register(
         b'a:type=*,b="c?" D.e',
     )
     text_target(
-        "URL of Jolokia",
-        _url,
-        b"https://user:pw@[::1]:8778/jolokia?x=1",
+        "place of a Jolokia",
+        _place,
+        b"https://user:pw@[::1]:8778/jolokia?x=1#y",
         b"http://host",
-        words=(b"%00", b"://", b"@", b"["),
+        b"#d\njolokia.agent=http\\://h\\:8778/jolokia/\\u0041\n",
+        b"-javaagent:/opt/jolokia.jar=port=8778,host=*,protocol=https",
+        b'app/x:type="a!/b"',
+        words=(b"%00", b"://", b"@", b"[", b"agentContext=", b"port=", b",", b"jolokia.agent="),
     )
-    text_target("redirect of a Jolokia", jolokia.without_secrets, b"http://u:p@host:1/x?y#z")
-    text_target(
-        "jolokia.agent property", jolokia.url_in_properties, b"#d\njolokia.agent=http\\://h\\:8778/jolokia/\\u0041\n"
-    )
-    text_target(
-        "option of Jolokia", lambda words: jolokia.url_of_option(words.split(" ")),
-        b"-javaagent:/opt/jolokia.jar=port=8778,host=*,protocol=https", words=(b"agentContext=", b"port=", b","),
-    )  # fmt: skip
-    text_target("path of a Jolokia list", jolokia.list_path, b'app/x:type="a!/b"')
 
 
-def _url(words: str) -> None:
+def _place(words: str) -> None:
     with suppress(UsageError):
         _ = jolokia.parse_url(words).shown
+    jolokia.without_secrets(words)
+    jolokia.url_in_properties(words)
+    jolokia.url_of_option(words.split(" "))
+    jolokia.list_path(words)

@@ -100,6 +100,7 @@ BY_PID = (  # they look at no JVM but their own, and start none whose load or le
         "jvm/attach/test_deadline.",
         "jvm/attach/test_descriptors.",
         "jvm/memory/",
+        "commands/test_jmx.",
     ),
 )
 STARTS_JVMS = {"workload", "fake_jvm", "jvm", "jvm_version"}

@@ -24,10 +24,10 @@ from opskit.jvm.attach.client import AttachClient
 from opskit.jvm.attach.target import command_words, is_disabled, seems_to_listen
 from opskit.jvm.attach.wire import decode
 from opskit.jvm.launch import jdk_release, jvm_options, last_flag
-from opskit.jvm.object_names import parse_pattern, wants_attribute
+from opskit.jvm.object_names import parse_pattern, type_first, wants_attribute
 from opskit.proc.fs import optional
 from opskit.proc.thread_names import thread_name
-from opskit.quantities import plural, signed
+from opskit.quantities import agreeing, plural, signed
 from opskit.records import NamedTuple
 from opskit.redact import redact_text
 
@@ -52,7 +52,7 @@ _CODES = {
     -1: "the instrument library failed to initialize",
     -4: "out of memory",
 }
-_STAYS = "about 45 MiB of resident memory, 1,700 JDK classes and an fd of its jar stay in the JVM until it restarts; less where JMX is in use"
+_STAYS = "about 45 MiB of resident memory, 1,500 JDK classes and an fd of its jar stay in the JVM until it restarts; less where JMX is in use"
 _THREAD, _MOST_WAITING = "opskit-jmx", 8
 # Modules that need no java.management themselves.
 _WITHOUT_MANAGEMENT = frozenset({
@@ -138,7 +138,8 @@ class Agent:
                 "the JVM prints four WARNING lines about a dynamically loaded agent to its standard error, at each read"
             )
         if self._waiting:
-            sentences.append(f"{plural(self._waiting, 'thread')} of earlier reads wait in it for getters that hang")
+            waits = agreeing(self._waiting, "waits", "wait")
+            sentences.append(f"{self._waiting} of its threads {waits} for a getter that hangs, since an earlier read")
         if not self._listened:
             sentences.append("its attach listener is started, by SIGQUIT, and stays")
         return sentences
@@ -201,7 +202,7 @@ class Agent:
         hanging = [each for each in answer.records if each.hangs]
         beans: dict[str, dict[str, Attribute]] = {}
         for (bean, name), why in self._hanging.items():
-            beans.setdefault(bean, {})[name] = Attribute(name, None, "agent", f"{why}; not read again")
+            beans.setdefault(type_first(bean), {})[name] = Attribute(name, None, "agent", f"{why}; not read again")
         for record in answer.records:
             if record.name is None:
                 missing.append(f"{record.bean} could not be read: {record.error}")
@@ -215,7 +216,7 @@ class Agent:
                 attribute = Attribute(
                     record.name, without_secrets(record.name, value), "agent", error and redact_text(error)
                 )
-                beans.setdefault(record.bean, {}).setdefault(record.name, attribute)
+                beans.setdefault(type_first(record.bean), {}).setdefault(record.name, attribute)
         missing += self._cut(answer)
         found = [
             Bean(name, tuple(attributes[each] for each in sorted(attributes)))

@@ -62,7 +62,7 @@ def jmx(run: Run, words: tuple[str, ...], ask: bool, jolokia: str | None, agent:
         return result
 
     def show(result: Result) -> Report:
-        report = view.report(run.about(view.target(result)), result, shown, patterns)
+        report = view.report(run.about(view.target(result)), result, shown, patterns, is_here=run.host.is_own)
         if not whole:
             return report
         from opskit.render.views.jmx.document import complete
@@ -91,7 +91,10 @@ def _reader(run: Run, request: Request, yes: bool) -> Callable[[], Facts]:
         def ask_jolokia() -> Facts:
             at_s = run.host.now().timestamp()
             found = read_jolokia(run.host, request)
-            return Facts(request.pid, main, None, found.beans, found.missing, at_s=at_s, jolokia_url=found.url)
+            names: dict[str, list[str]] = {name: [] for name in found.names}
+            return Facts(
+                request.pid, main, None, found.beans, found.missing, at_s=at_s, names=names, jolokia_url=found.url
+            )
 
         return ask_jolokia
     from opskit.actions.load_agent import Agent
@@ -101,6 +104,9 @@ def _reader(run: Run, request: Request, yes: bool) -> Callable[[], Facts]:
     if not agreed(yes, agent.question):
         do_it = shell.command("opskit", "jmx", request.pid, "--agent", "--yes", *request.patterns)
         raise UsageError(f"nothing was loaded: {'; '.join(agent.stays)}; add --yes to load it: {do_it}")
+
+    if yes:
+        click.echo(f"opskit: {'; '.join(agent.stays)}", err=True)
 
     def ask_agent() -> Facts:
         at_s = run.host.now().timestamp()

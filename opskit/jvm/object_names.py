@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 _MOST_CHARACTERS = 4096
+_OF_THE_JDK = ("java.lang:", "java.nio:", "java.util.logging:")
 
 
 class Pattern(NamedTuple):
@@ -71,11 +72,27 @@ def properties_of(name: str) -> tuple[str, Mapping[str, str], bool]:
     return domain, found, is_open
 
 
+def has_properties(pattern: str) -> bool:
+    """Whether a pattern is one of JMX, `DOMAIN:KEY=VALUE,*`; any other is a glob over the whole name."""
+    _, colon, rest = pattern.partition(":")
+    parts = _split(rest)
+    return bool(colon and parts) and all(part == "*" or part.find("=") > 0 for part in parts)
+
+
 def canonical_name(name: str) -> str:
     """The same name with its properties in the order of their keys, as getCanonicalName() gives it."""
     domain, properties, is_open = properties_of(name)
     parts = [f"{key}={properties[key]}" for key in sorted(properties)]
     return f"{domain}:{','.join([*parts, *(['*'] if is_open else [])])}"
+
+
+def type_first(name: str) -> str:
+    """A name of the JDK with its type first, as its documentation has it; the MBean server may have the reverse order."""
+    if not name.startswith(_OF_THE_JDK):
+        return name
+    domain, properties, _ = properties_of(name)
+    keys = sorted(properties, key=lambda key: (key != "type", key))
+    return f"{domain}:{','.join(f'{key}={properties[key]}' for key in keys)}"
 
 
 def glob_matches(pattern: str, text: str) -> bool:
@@ -100,11 +117,9 @@ def _matches_name(pattern: str, name: str) -> bool:
 
     An empty domain means any one, where JMX has that of the server.
     """
-    domain, colon, rest = pattern.partition(":")
-    parts = _split(rest)
-    if not colon or not parts or not all(part == "*" or part.find("=") > 0 for part in parts):
+    if not has_properties(pattern):
         return glob_matches(pattern, name) or glob_matches(pattern, canonical_name(name))
-    _, wanted, is_open = properties_of(pattern)
+    domain, wanted, is_open = properties_of(pattern)
     own_domain, properties, _ = properties_of(name)
     if not glob_matches(domain or "*", own_domain) or (not is_open and len(wanted) != len(properties)):
         return False

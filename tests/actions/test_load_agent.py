@@ -50,7 +50,7 @@ def in_a_jvm(version):
     with beans(version) as workload:
         AttachClient(ProcFS(), workload.pid).jcmd("VM.version")  # starts the listener
         before = state(workload)
-        agent, first = read(workload, *ALL)
+        agent, first = read(workload, *ALL, timeout_s=60)
         after = state(workload)
         second = agent.read()
         again = state(workload)
@@ -110,7 +110,7 @@ def test_a_getter_that_hangs_costs_itself_only():
         again = agent.read()
         assert again.beans[0].attributes[2].error == "no value within 0.5 s; not read again"
         assert "opskit-jmx" in agentjar.told(workload, "threads", "THREADS")[-1]
-        assert "1 thread of earlier reads" in Agent(Host(ProcFS()), workload.pid, ["a:*"]).question
+        assert "1 of its threads waits" in Agent(Host(ProcFS()), workload.pid, ["a:*"]).question
         agentjar.told(workload, "release", "RELEASED")
         while "opskit-jmx" in agentjar.told(workload, "threads", "THREADS")[-1]:
             continue
@@ -202,11 +202,23 @@ def test_without_a_jar_the_way_to_one_is_said(monkeypatch):
         Agent(Host(ProcFS()), os.getpid(), ["a:*"])
 
 
-def test_an_agent_of_another_protocol_is_noticed(monkeypatch):
-    """The class of an earlier opskit stays loaded: a newer one says so instead of misreading it."""
+def test_the_command_says_what_stays_before_it_loads(inprocess, monkeypatch):
+    """Without --yes nothing is loaded; with it the values, and what is left. A newer opskit notices the class of an older one."""
     with beans() as workload:
-        read(workload, "app.kinds:* Count")
+        words = ("jmx", str(workload.pid), "--agent", "app.kinds:* Count", "app.slow:* Before", "-f", "text")
+        refused = inprocess(*words)
+        assert refused.code == 2
+        assert "45 MiB" in refused.err
+        assert "--agent --yes" in refused.err
+        assert not any("opskit-jmx.jar" in os.readlink(each) for each in Path(f"/proc/{workload.pid}/fd").iterdir())
+        done = inprocess(*words, "--yes")
+        assert done.code == 0
+        assert "app.kinds:type=Kinds,name=all Count -42" in done.out
+        assert "app.slow:type=Slow Before 1" in done.out
+        assert "45 MiB" in done.err
+        assert "stay in the JVM until it restarts" in done.err
         monkeypatch.setattr(load_agent.protocol, "PROTOCOL", 2)
-        with pytest.raises(NotSupported, match=r"another opskit \(protocol 1, this one speaks 2\)"):
-            read(workload, "app.kinds:* Count")
+        newer = inprocess(*words, "--yes")
+        assert newer.code == 2
+        assert "another opskit (protocol 1, this one speaks 2)" in newer.err
     assert not list(Path("/tmp").glob(f".opskit-{os.getpid()}-*"))  # of this test and those before it

@@ -43,7 +43,7 @@ def test_the_line_of_a_script(inprocess, pid):
     """ObjectName, attribute, value."""
     done = inprocess("jmx", pid, f"{MEMORY} HeapMemoryUsage.used")
     assert (done.code, done.err) == (0, "")
-    assert re.fullmatch(r"java\.lang:type=Memory HeapMemoryUsage\.used [1-9][0-9]{5,8}\n", done.out)
+    assert re.fullmatch(r"java\.lang:type=Memory HeapMemoryUsage\.used [0-9]+\n", done.out)
 
 
 def test_all_formats_say_the_same(inprocess, pid):
@@ -88,7 +88,7 @@ def test_a_watch_has_changes_per_second(inprocess, pid):
     first, second = ([*block.splitlines()] for block in done.out.split("\n\n"))
     assert {line.rpartition(" ")[2] for line in first} == {"-"}
     [uptime] = [line.split() for line in second if " Uptime " in line]
-    assert 900 < float(uptime[-1]) < 1100
+    assert 500 < float(uptime[-1]) < 2000
     assert "java.lang:type=Runtime VmName OpenJDK 64-Bit Server VM -" in second
     assert any(line.startswith(f"{MEMORY} HeapMemoryUsage.max {64 << 20} +0") for line in second)
 

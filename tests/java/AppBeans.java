@@ -116,7 +116,7 @@ public final class AppBeans {
         public Object getBadToString() { return new Object() { @Override public String toString() { throw new IllegalStateException("no text"); } }; }
         public int getUnchecked() { throw new IllegalArgumentException("bad \u001b[0m state"); }
         public int getFatal() { throw new StackOverflowError("deep"); }
-        public int[] getHuge() { return new int[3000000]; }
+        public int[] getHuge() { int[] huge = new int[3000000]; Arrays.fill(huge, Integer.MIN_VALUE); return huge; }
         public TabularData getTable() throws Exception { return table("id"); }
         public TabularData getTwoKeys() throws Exception { return table("id", "name"); }
         public Object getCustom() { return new Number() {

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 import clockfuzz
 import irqfuzz
+import jmxagentfuzz
 import jmxviewfuzz
 from diagmessages import message, tcp_info
 from kernellogs import FORMS, KERNELS, cgroup_report, host_report
@@ -1200,6 +1201,9 @@ text_target(
 target("option regex", b"a.*b", b"(a|b)+")(lambda data: options.Regex().convert(text(data[:1000]), None, None))
 target("option samples", b"20", b"0")(lambda data: dump_files.read_samples(text(data), "4242"))
 target("option interval", b"0.25", b"250ms")(lambda data: dump_files.read_interval(text(data)))
+
+
+jmxagentfuzz.register(text_target, target, text)
 
 
 def every_line_of(samples: Iterable[bytes]) -> list[bytes]:

@@ -24,6 +24,10 @@ OWN_DOMAINS = (
     "JMImplementation",
 )
 _AGENT, _PROPERTY = "--agent", ":type="  # in a word of a sentence: an ObjectName
+_OWN_TYPES = (
+    "Memory", "MemoryPool", "MemoryManager", "GarbageCollector", "Threading", "ClassLoading", "Compilation", "Runtime", "BufferPool",
+    "HotSpotDiagnostic",
+)  # fmt: skip
 IN_PROCESS = ("agent", "jolokia")
 
 
@@ -39,8 +43,13 @@ def relevant(sentences: Sequence[str], patterns: Sequence[Pattern], *, answered:
     """
     if not patterns:
         return [*sentences]
-    general = [each for each in sentences if not _names_in(each) and not answered and _AGENT not in each]
+    general = [each for each in sentences if _is_general(each) and not answered]
     return [each for each in sentences if each in general or any(_is_on(each, pattern) for pattern in patterns)]
+
+
+def _is_general(sentence: str) -> bool:
+    """Whether it says why many MBeans could not be read: no right, no file."""
+    return not _names_in(sentence) and _AGENT not in sentence
 
 
 def _is_on(sentence: str, pattern: Pattern) -> bool:
@@ -51,6 +60,9 @@ def _is_on(sentence: str, pattern: Pattern) -> bool:
         if pattern.matches(name) or (attribute is not None and any(glob_matches(attribute, each) for each in words)):
             return True
     return False
+
+
+_DELEGATE = "JMImplementation:type=MBeanServerDelegate"  # only an MBean server itself names it
 
 
 def _names_in(sentence: str) -> list[str]:
@@ -67,10 +79,14 @@ def _sentence(facts: Facts, pattern: Pattern) -> str:
         if attribute is not None:
             said = f"{name} has no attribute {shown(attribute)}"
             return _with_near(said, attribute, [*paths])
+    properties = properties_of(pattern.text.partition(" ")[0])[1]
+    if properties.get("type", "").rstrip("*") in _OWN_TYPES and any(_is_general(each) for each in facts.missing):
+        return f"nothing was read for {shown(pattern.text)}"
     said = f"no MBean matches {shown(pattern.text)}"
     domain = properties_of(pattern.text)[0]
     is_own = domain in OWN_DOMAINS or "*" in domain or "?" in domain or ":" not in pattern.text
     reads_all = any(each.source in IN_PROCESS for bean in facts.beans for each in bean.attributes)
+    reads_all = reads_all or bool(facts.left_behind) or _DELEGATE in names
     if not is_own and not reads_all and facts.pid is not None:
         agent = shell.command("opskit", "jmx", str(facts.pid), "--agent", pattern.text)
         return f"{said}: MBeans of an application are read by code in the JVM: {agent}, or by a Jolokia that runs there: --jolokia auto"

@@ -15,7 +15,7 @@ from opskit.collect.jmx.jolokia_place import Place, discover, entered
 from opskit.collect.jmx.secrets import without_secrets as hide_secrets
 from opskit.errors import BadInput, NotPermitted, NotSupported, OpskitError, TargetTimeout, UsageError
 from opskit.jvm.jolokia import error_of, list_path, parse_answer, parse_url, plain_value, without_secrets
-from opskit.jvm.object_names import parse_pattern, wants_attribute, wants_bean
+from opskit.jvm.object_names import glob_matches, parse_pattern, type_first, wants_attribute, wants_bean
 from opskit.proc.kernel import http_post
 from opskit.quantities import listed, plural
 from opskit.records import NamedTuple
@@ -50,6 +50,7 @@ _CONFIG = {
 }
 _ERRORS_INSIDE = {**_CONFIG, "ignoreErrors": "true"}
 _ERROR = "ERROR: "
+_THROWN = (_ERROR, "Unsupported")
 _NOT_READABLE = "javax.management.AttributeNotFoundException"  # `list` does not say which only can be set
 _NAMED = 5
 
@@ -61,6 +62,7 @@ class JolokiaRead(NamedTuple):
     version: str | None  # of Jolokia
     beans: Sequence[Bean]
     missing: Sequence[str] = ()
+    names: Sequence[str] = ()  # of all MBeans
 
 
 def read_jolokia(host: Host, ask: Request, *, timeout_s: float = 10.0) -> JolokiaRead:
@@ -122,7 +124,7 @@ class _Reader:
         beans = [
             Bean(name, tuple(each[key] for key in sorted(each))) for name, each in sorted(self.found.items()) if each
         ]
-        return JolokiaRead(self.url.shown, version, beans, self.missing)
+        return JolokiaRead(self.url.shown, version, beans, self.missing, names)
 
     def _tell_of_others(self, names: Sequence[str]) -> None:
         domains = sorted({name.partition(":")[0] for name in names})
@@ -137,7 +139,7 @@ class _Reader:
         """Also where the pattern may mean a part of it (HeapMemoryUsage.used)."""
         tails = [tail for each in self.patterns if (tail := each.attribute_of(name)) is not None]
         heads = {".".join(tail.split(".")[: length + 1]) for tail in tails for length in range(tail.count(".") + 1)}
-        return wants_attribute([parse_pattern(f"{name} {head}") for head in heads], name, attribute)
+        return any(glob_matches(head, attribute) for head in heads)
 
     def _version(self) -> str | None:
         answer = self._single({"type": "version"})
@@ -150,7 +152,7 @@ class _Reader:
         value = self._single({"type": "search", "mbean": "*:*", "config": _CONFIG}).get("value")
         if not isinstance(value, list):
             raise BadInput(self.url.shown, "Jolokia's answer has no list of MBeans")
-        return sorted({each for each in value if isinstance(each, str)})
+        return sorted({type_first(each) for each in value if isinstance(each, str)})
 
     def _single(self, question: Question) -> Reply:
         """The reply to one question. Raises what the user can do about its refusal."""
@@ -270,7 +272,7 @@ class _Reader:
         """Tell an attribute that throws from a text that looks like it: without ignoreErrors the reply has a status."""
         doubtful = [
             (name, each.name) for name, attributes in self.found.items() for each in attributes.values()
-            if isinstance(each.value, str) and each.value.startswith(_ERROR)
+            if isinstance(each.value, str) and each.value.startswith(_THROWN)
         ]  # fmt: skip
         questions = [
             {"type": "read", "mbean": name, "attribute": attribute, "config": _CONFIG} for name, attribute in doubtful
@@ -281,7 +283,7 @@ class _Reader:
                 self._fail(question, error_of(reply))
         for question in unusable:  # what it threw breaks Jolokia's own report of it
             said = self.found[str(question["mbean"])][str(question["attribute"])].value
-            self._fail(question, str(said)[len(_ERROR) :])
+            self._fail(question, str(said).removeprefix(_ERROR))
 
     def _fail(self, question: Question, error: str) -> None:
         name, attribute = str(question["mbean"]), str(question["attribute"])

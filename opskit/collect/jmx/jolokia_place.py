@@ -75,7 +75,13 @@ def _property(host: Host, pid: int, *, may_start: bool, tries: int) -> str | Non
 def _proven(host: Host, pid: int, who: str, url: Url) -> Place:
     """The place where the JVM itself listens on this port: what it says of itself leads us to no other server. Raises NotSupported."""
     fs = host.fs
-    held = set(fs.fd_targets(pid))
+    held = set(optional(fs.fd_targets, pid, default=[]))
+    ours, theirs = optional(fs.link, "self", "ns", "net"), optional(fs.link, pid, "ns", "net")
+    if not held or theirs is None:
+        raise NotPermitted(
+            f"the Jolokia of {who} was not asked: permission denied for /proc/{pid}/fd, which proves that {url.shown} is its own; "
+            f"{how_to_be_allowed(fs, 'CAP_SYS_PTRACE', *ANY_COMMAND, pid=pid)}, or name the URL: --jolokia URL"
+        )
     tables = [
         *fs.maybe(parse_net_tcp, pid, "net", "tcp", default=[]),
         *fs.maybe(parse_net_tcp, pid, "net", "tcp6", default=[]),
@@ -90,12 +96,11 @@ def _proven(host: Host, pid: int, who: str, url: Url) -> Place:
             f"the Jolokia of {who} was not asked: {who} does not listen on port {url.port} of {url.shown}, as it says; "
             f"if another process does it for it, name it: {given}"
         )
-    is_other = fs.link(pid, "ns", "net") != fs.link("self", "ns", "net")
     address = own[0]
     if address in _ANY:
         address = "127.0.0.1"
     # A certificate is for the name that Jolokia gives itself.
-    return Place(url if url.scheme == "https" else url._replace(host=address), pid if is_other else None)
+    return Place(url if url.scheme == "https" else url._replace(host=address), pid if theirs != ours else None)
 
 
 def entered(host: Host, place: Place) -> AbstractContextManager[None]:

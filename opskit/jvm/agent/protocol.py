@@ -16,7 +16,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from opskit.jvm.object_names import properties_of
+from opskit.jvm.object_names import has_properties, properties_of
 from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
@@ -29,8 +29,10 @@ SIZE = "size"
 _TOO_LATE = "no value in time"
 _LONGEST_ERROR, _LONGEST_NUMBER = 500, 400
 _PROPERTY = r'[^=,\n]++=(?:"(?:[^"\\\n]++|\\.)*+"|[^",\n]*+)'
+_MOST_PARTS = 8
 _ANY_TEXT = r"[\s\S]"
 _IN_NAME = r"[^\n]"
+_IN_VALUE = r"[^,\n]"
 _IN_DOMAIN = r"[^:\n]"
 
 
@@ -66,7 +68,7 @@ def request(
         if space and tail:
             for bean in _bean_expressions(head.rstrip()):
                 beans[bean] = None
-                for name in _beginnings(tail):
+                for name in _beginnings(tail.replace("\\x20", " ")):
                     attributes[f"(?:{bean})\\n{_glob(name, _ANY_TEXT)}"] = None
     excluded = "|".join(f"{_quoted(bean)}\\n{_IN_NAME}*\\n{_quoted(name)}" for bean, name in without)
     wanted = f"(?!(?:{excluded})$)(?:{'|'.join(attributes)})" if excluded else "|".join(attributes)
@@ -76,25 +78,34 @@ def request(
 
 def _bean_expressions(pattern: str) -> Iterator[str]:
     """Java regular expressions for `NAME newline CANONICAL-NAME`."""
-    whole = _glob(pattern, _IN_NAME)
-    yield f"{whole}\\n{_IN_NAME}*"
-    yield f"{_IN_NAME}*\\n{whole}"
-    if ":" in pattern:
+    if not has_properties(pattern):
+        whole = _glob(pattern, _IN_NAME)
+        yield f"{whole}\\n{_IN_NAME}*"
+        yield f"{_IN_NAME}*\\n{whole}"
+    else:
         domain, properties, is_open = properties_of(pattern)
         more = f"(?:{_PROPERTY},)*?" if is_open else ""
         parts = []
         for key in sorted(properties):
             value = properties[key]
-            character = _IN_NAME if value.startswith('"') else r"[^,\n]"
-            parts.append(f"{_quoted(key)}={_glob(value, character)}")
+            parts.append(f"{_quoted(key)}={_value(value)}")
         listed = more + f",{more}".join(parts) + (f"(?:,{_PROPERTY})*" if is_open else "") if parts else f"{_IN_NAME}*"
         yield f"{_IN_NAME}*\\n{_glob(domain or '*', _IN_DOMAIN)}:{listed}"
+
+
+def _value(pattern: str) -> str:
+    """The value of a property. In a quoted one, a star may mean commas: what it means too much is left out when it is shown."""
+    if pattern.startswith('"'):
+        return _glob(pattern, _IN_NAME)
+    if "*" not in pattern and "?" not in pattern:
+        return _quoted(pattern)
+    return f'(?:(?=")(?:{_glob(pattern, _IN_NAME)})|(?!")(?:{_glob(pattern, _IN_VALUE)}))'
 
 
 def _beginnings(attribute: str) -> list[str]:
     """`HeapMemoryUsage.used` is the part of an attribute, or an attribute with a dot in its name."""
     words = attribute.split(".")
-    return [".".join(words[: number + 1]) for number in range(len(words))]
+    return [*(".".join(words[: number + 1]) for number in range(min(len(words), _MOST_PARTS))), attribute]
 
 
 def _glob(pattern: str, character: str) -> str:

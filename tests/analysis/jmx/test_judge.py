@@ -95,6 +95,41 @@ def test_near_names_are_those_of_all_mbeans():
     assert name.endswith(f"near: {MEMORY}")
 
 
+ABOUT_LOADS = "java.lang:type=OperatingSystem ProcessCpuLoad, CpuLoad: a first look has no loads; add -i 1s, or -w"
+ABOUT_MEMORY = "java.lang:type=Threading AllThreadIds; java.lang:type=Memory Verbose: only code in the JVM can ask; --agent reads them"
+NO_RIGHT, IN_JVM = "permission denied for /proc/7/mem", "MBeans of the application need code in the JVM: --agent"
+
+
+@pytest.mark.parametrize(
+    ("patterns", "missing", "unmatched"),
+    [
+        ((), (ABOUT_LOADS, ABOUT_MEMORY, IN_JVM), ()),
+        ((f"{MEMORY} HeapMemoryUsage.used",), (), ()),
+        ((MEMORY,), (ABOUT_MEMORY,), ()),
+        ((f"{MEMORY} Verb*", MEMORY), (ABOUT_MEMORY,), ()),
+        (("java.lang:type=OperatingSystem",), (ABOUT_LOADS,), ()),
+        (("java.lang:type=OperatingSystem *CpuLoads",), (), ("has no attribute '*CpuLoads'",)),
+    ],
+)
+def test_what_could_not_be_read_is_said_where_it_matters(patterns, missing, unmatched):
+    """Of each MBean and attribute that a pattern means; without patterns all."""
+    result = judge(jmxfacts.FIRST._replace(missing=(ABOUT_LOADS, ABOUT_MEMORY, IN_JVM)), patterns)
+    assert result.missing == [*missing]
+    assert len(result.unmatched) == len(unmatched)
+    assert all(part in said for part, said in zip(unmatched, result.unmatched))
+
+
+def test_an_attribute_that_could_not_be_read_is_not_called_unknown():
+    """The reason stands instead, and once."""
+    threads = "java.lang:type=Threading AllThread?ds"
+    result = judge(
+        facts([bean(MEMORY, X=1)], missing=(ABOUT_LOADS, ABOUT_MEMORY)), [threads, "*:type=OperatingSystem CpuLoad"]
+    )
+    assert (result.unmatched, result.missing) == ([ABOUT_MEMORY, ABOUT_LOADS], [])
+    refused = judge(facts([], missing=(NO_RIGHT, IN_JVM)), [MEMORY])
+    assert (refused.unmatched, refused.missing) == ([f"nothing was read for '{MEMORY}'"], [NO_RIGHT])
+
+
 def test_what_an_agent_does_not_find_is_not_there():
     """No other way to read it is advised."""
     made = [bean("shop:type=Order,name=a", "agent", Count=1)]

@@ -47,6 +47,7 @@ class Collections(NamedTuple):
     last_s: float | None
     per_s: float | None
     busy: float | None
+    cause: object  # of the last one: a text where it is known
 
     @property
     def mean_s(self) -> float | None:
@@ -105,7 +106,7 @@ def _collector_line(row: Collections, *, watching: bool) -> str:
     if row.total_s is not None:
         parts += [duration(row.total_s), f"mean {duration(row.mean_s)}"]
     if row.last_s is not None:
-        parts.append(f"last {duration(row.last_s)}")
+        parts.append(f"last {duration(row.last_s)}" + (f" ({row.cause})" if row.cause else ""))
     line = f"{row.name}: {', '.join(parts)}"
     if watching and row.per_s is not None and row.busy is not None:
         line += f"; now {row.per_s:.1f}/s, {percent(row.busy)} of the time"
@@ -183,6 +184,7 @@ def _collectors(beans: Beans) -> list[Collections]:
                 properties_of(name)[1].get("name", name), _of(bean, "CollectionCount"),
                 None if total_ms is None else total_ms / 1000, None if last_ms is None else last_ms / 1000,
                 runs.change_per_s if runs else None, None if busy is None else busy / 1000,
+                _text(bean, "LastGcCause"),
             )  # fmt: skip
             found.append(row)
     return found

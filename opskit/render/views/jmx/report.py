@@ -39,8 +39,8 @@ def target(result: Result) -> dict[str, object]:
     return {"pid": facts.pid, "main": facts.main, "java": facts.java_version, "jolokia": facts.jolokia_url}
 
 
-def report(about: About, result: Result, shown: Shown, patterns: Sequence[str]) -> Report:
-    """The whole answer. `patterns`: those that were given."""
+def report(about: About, result: Result, shown: Shown, patterns: Sequence[str], *, is_here: bool = True) -> Report:
+    """The whole answer. `patterns`: those that were given; `is_here`: the JVM runs on this machine and can be asked for more."""
     is_short = not patterns and not shown.verbose and not shown.text
     if is_short:
         from opskit.render.views.jmx import overview
@@ -51,7 +51,7 @@ def report(about: About, result: Result, shown: Shown, patterns: Sequence[str]) 
         about,
         overview.blocks(result, watching=shown.watching) if is_short else [*_listed(lines, len(result.lines), shown)],
         verdict=overview.verdict(result) if is_short else [*_verdict(result)],
-        footer=[*_footer(result, shown, is_short=is_short, left=left)],
+        footer=[*_footer(result, shown, is_short=is_short, left=left), *_next(result, shown, is_short and is_here)],
         summary=overview.summary(result, watching=shown.watching) if is_short else [],
         text=lambda: (line_text(line, rate=shown.watching) for line in lines),
         findings=result.findings,
@@ -117,7 +117,11 @@ def _footer(result: Result, shown: Shown, *, is_short: bool, left: int) -> Itera
     if left and shown.text:
         yield f"{left:,} more {agreeing(left, 'value')}; -n 0 shows all"
     yield from facts.left_behind
-    if is_short and not shown.on_screen and facts.jolokia_url is None:
+
+
+def _next(result: Result, shown: Shown, is_wanted: bool) -> Iterator[str]:
+    facts = result.facts
+    if is_wanted and not shown.on_screen and facts.jolokia_url is None:
         yield f"next: {shell.command('opskit', 'jmx', facts.pid, '-v')}; CPU loads: -i 1s; MBeans of the application: --agent"
 
 

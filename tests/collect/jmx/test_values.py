@@ -18,6 +18,12 @@ from opskit.collect.jmx.sources import Sources
 from opskit.errors import NoSuchProcess, NotAJvm, OpskitError, UsageError
 from opskit.host import Host
 from opskit.jvm.discover import read_perfdata
+from opskit.jvm.memory.memory_service import MANAGERS, POOLS
+from opskit.jvm.memory.stripped import find_lists
+from opskit.jvm.memory.variables import read_variables
+from opskit.jvm.memory.vmstructs import read_vmstructs
+from opskit.proc.files.smaps import parse_smaps
+from opskit.proc.touched_memory import TouchedMemory
 
 pytestmark = pytest.mark.xdist_group("JVMs by PID")
 UNLOCK = "-XX:+UnlockExperimentalVMOptions"
@@ -148,6 +154,15 @@ def test_patterns_and_names(clients):
     ]
     assert "HeapMemoryUsage.used" in facts.names["java.lang:type=Memory"]
     assert "java.lang:type=MemoryPool,name=CodeHeap 'non-nmethods'" in facts.names or len(facts.names) > 12
+
+
+def test_lists_are_found_without_symbols(client):
+    """Where libjvm is stripped: the same variables that its table of symbols names."""
+    fs = Host.at(None, None).fs
+    regions = fs.load(parse_smaps, client.pid, "maps")
+    memory = TouchedMemory(fs, client.pid, regions)
+    named = read_variables(fs, client.pid, (POOLS, MANAGERS))
+    assert find_lists(read_vmstructs(fs, client.pid, memory), memory, regions) == named
 
 
 def test_asked_properties_are_those_of_its_memory(clients):

@@ -201,7 +201,9 @@ HOSTILE_TEXT = {
 
 
 @pytest.mark.parametrize("name", sorted(HOSTILE_TEXT))
-@pytest.mark.parametrize("command", ["pipes", "limits", "fds", "tcp", "dentry", "jvms", "hsperf-check", "safepoints", "jmx"])
+@pytest.mark.parametrize(
+    "command", ["pipes", "limits", "fds", "tcp", "dentry", "jvms", "hsperf-check", "safepoints", "jmx"]
+)
 def test_one_process_of_garbage_among_others(inprocess, tmp_path, spawn, command, name):
     """Every file of one process holds it: the others are told, and whoever asks for that one gets one line. Never a traceback."""
     holder = spawn(HOLD)

@@ -214,3 +214,14 @@ def test_few_facts():
     assert "1 thread." in table.render(report(only), 80, 24)
     assert made(empty, form="text") == ""
     assert made(empty, form="prometheus") == ""
+
+
+def test_the_cycles_of_a_concurrent_collector_are_no_pauses():
+    """They are counted apart, and their time is not that of pauses."""
+    made = [jmxfacts.collector("ZGC Cycles", 4, 900), jmxfacts.collector("ZGC Pauses", 12, 3), jmxfacts.beans()[10]]
+    assert made[-1].name == "java.lang:type=Runtime"
+    shown = table.render(report(jmxfacts.facts(made)), 80, 24)
+    assert "12 pauses took 3.0 ms (under 0.1 % of 5 min 27 s)." in shown
+    assert "ZGC Cycles: 4 cycles, 900 ms, mean 225 ms" in shown
+    none = table.render(report(jmxfacts.facts([jmxfacts.collector("Copy", 0, 0)])), 80, 24)
+    assert "No collection yet." in none

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 _MEMORY, _THREADS, _SYSTEM = "java.lang:type=Memory", "java.lang:type=Threading", "java.lang:type=OperatingSystem"
 _RUNTIME, _CLASSES, _COMPILER = "java.lang:type=Runtime", "java.lang:type=ClassLoading", "java.lang:type=Compilation"
+_PAUSE = "pause"
 _BUFFERS = ("java.nio", "BufferPool")
 
 
@@ -48,6 +49,11 @@ class Collections(NamedTuple):
     per_s: float | None
     busy: float | None
     cause: object  # of the last one: a text where it is known
+
+    @property
+    def noun(self) -> str:
+        """What it counts: `ZGC Pauses`, `Shenandoah Cycles` and others."""
+        return {"Pauses": _PAUSE, "Cycles": "cycle"}.get(self.name.rpartition(" ")[2], "collection")
 
     @property
     def mean_s(self) -> float | None:
@@ -102,7 +108,7 @@ def summary(result: Result, *, watching: bool) -> list[str]:
 
 def _collector_line(row: Collections, *, watching: bool) -> str:
     """`G1 Young Generation: 18 collections, 60 ms, mean 3.3 ms, last 3.0 ms; 0.2/s, 0.3 % of the time`."""
-    parts = [plural(int(row.runs or 0), "collection")]
+    parts = [plural(int(row.runs or 0), row.noun)]
     if row.total_s is not None:
         parts += [duration(row.total_s), f"mean {duration(row.mean_s)}"]
     if row.last_s is not None:
@@ -128,11 +134,12 @@ def _memory(beans: Beans) -> Iterator[str]:
 
 def _times(beans: Beans) -> Iterator[str]:
     rows = _collectors(beans)
+    rows = [row for row in rows if row.noun == _PAUSE] or rows  # the cycles of a concurrent collector stop nothing
     up_ms = _number(beans, _RUNTIME, "Uptime")
     if rows and all(row.runs is not None and row.total_s is not None for row in rows):
         runs, total_s = int(sum(row.runs or 0 for row in rows)), sum(row.total_s or 0 for row in rows)
         share = f" ({percent(total_s / (up_ms / 1000))} of {duration(up_ms / 1000)})" if up_ms else ""
-        yield f"{plural(runs, 'collection')} took {duration(total_s)}{share}"
+        yield f"{plural(runs, rows[0].noun)} took {duration(total_s)}{share}" if runs else f"No {rows[0].noun} yet"
     elif up_ms is not None:
         yield f"Up {duration(up_ms / 1000)}"
     compiled_ms = _number(beans, _COMPILER, "TotalCompilationTime")

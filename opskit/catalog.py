@@ -37,6 +37,7 @@ COMMANDS = (
     Command("profile", "JVM", "Profile what a JVM or any process runs on the CPUs."),
     Command("jmap-diff", "JVM", "Compare class histograms: which classes grow."),
     Command("crash", "JVM", "Show why a JVM crashed: hs_err files, javacores, core files."),
+    Command("jmx", "JVM", "MBeans as JMX names them, without a port or an agent."),
     Command("safepoints", "JVM", "JVM pauses: how long, what caused them, time to safepoint."),
     Command("hdr", "JVM", "Show the percentiles of latency logs (HdrHistogram)."),
 )
@@ -80,6 +81,8 @@ SYMPTOMS = (
     ("pauses that GC does not explain", "opskit safepoints PID"),
     ("latency logs (.hdr, HdrHistogram)", "opskit hdr LOG"),
     ("latency before and after a change", "opskit hdr NOW --diff BEFORE"),
+    ("a script needs MBeans; JMX is off", "opskit jmx PID"),
+    ("metrics of a JVM for Prometheus", "opskit jmx PID -f prometheus"),
 )
 
 # Class of a finding: stuck (work has stopped), slow, soon (it will stop), tools (JVM tools fail), tidy (nothing is broken).

@@ -19,6 +19,8 @@ import clockfuzz
 import hdrlogs
 import irqfuzz
 from corefiles import core_bytes
+import jmxagentfuzz
+import jmxviewfuzz
 from diagmessages import message, tcp_info
 from kernellogs import FORMS, KERNELS, cgroup_report, host_report
 
@@ -60,6 +62,7 @@ from opskit.jvm.dumps.dump_to_file import JsonParser, PlainParser
 from opskit.jvm.dumps.heap_info import parse_heap_info
 from opskit.jvm.dumps.histogram_reader import parse_histograms
 from opskit.jvm.dumps.hotspot import HotSpotParser
+from opskit.jvm.dumps.java_properties import parse_java_properties
 from opskit.jvm.dumps.javacore import JavacoreParser
 from opskit.jvm.dumps.jrockit import JRockitParser
 from opskit.jvm.dumps.serviceability import ServiceabilityParser
@@ -393,7 +396,7 @@ text_target(
 text_target(
     "proc net tcp", net_tcp.parse_net_tcp, b"  sl\n   0: 0100007F:1F90 0700000A:18EB 01 0:0 00:0 0 1000 0 43219 1\n"
 )
-for _name, (_parse, _sample) in {**clockfuzz.TEXT, **irqfuzz.TEXT}.items():
+for _name, (_parse, _sample) in {**clockfuzz.TEXT, **irqfuzz.TEXT, **jmxviewfuzz.TEXT}.items():
     text_target(_name, _parse, _sample)
 for _name, (_parse, _sample) in clockfuzz.BYTES.items():
     target(_name, _sample)(_parse)
@@ -916,6 +919,12 @@ def read_histograms(data: bytes) -> object:
 
 
 text_target(
+    "attach properties",
+    parse_java_properties,
+    b"#Mon Nov 23 15:31:24 UTC 2026\njava.version=17.0.9\npath.separator=\\:\na\\=b=\\u00fc\\n\\\\\n",
+    words=[b"\\u", b"\\", b"=", b"#", b"\\uD83D"],
+)
+text_target(
     "heap info",
     parse_heap_info,
     b" garbage-first heap   total 8192K, used 883K [0x00000000f8000000, 0x0000000100000000)\n  region size 1024K\n"
@@ -1318,6 +1327,9 @@ text_target(
 target("option regex", b"a.*b", b"(a|b)+")(lambda data: options.Regex().convert(text(data[:1000]), None, None))
 target("option samples", b"20", b"0")(lambda data: dump_files.read_samples(text(data), "4242"))
 target("option interval", b"0.25", b"250ms")(lambda data: dump_files.read_interval(text(data)))
+
+
+jmxagentfuzz.register(text_target, target, text)
 
 
 def every_line_of(samples: Iterable[bytes]) -> list[bytes]:

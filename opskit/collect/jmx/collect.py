@@ -63,7 +63,7 @@ class Collector:
             sources.release,
             self.wanted(found),
             missing,
-            at_s=self.host.now().timestamp(),
+            at_s=sources.at_s,
             names=names,
         )
 

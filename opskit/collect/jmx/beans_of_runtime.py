@@ -100,8 +100,7 @@ def _times(sources: Sources) -> dict[str, Value]:
     began, ready = (sources.number(f"sun.rt.{name}Time") for name in ("createVmBegin", "vmInitDone"))
     if began is None or not sources.host.fs.is_live:
         return {"StartTime": ready}
-    now_ms = round(sources.host.now().timestamp() * 1000)
-    return {"StartTime": ready, "Uptime": max(0, now_ms - began)}
+    return {"StartTime": ready, "Uptime": max(0, round(sources.at_s * 1000) - began)}
 
 
 def _names(sources: Sources) -> dict[str, Value]:

@@ -90,7 +90,7 @@ def _process(sources: Sources) -> dict[str, Value]:
     limit = fs.maybe(parse_limits, pid, "limits", default={}).get("RLIMIT_NOFILE")
     ticks = None if stat is None else stat.user_ticks + stat.system_ticks
     if files is None:
-        sources.missing.append(f"{_CONTAINER} OpenFileDescriptorCount: permission denied for {fs.path(pid, 'fd')}")
+        sources.missing.append(f"{_CONTAINER} OpenFileDescriptorCount: {fs.path(pid, 'fd')} cannot be read")
     return {
         "OpenFileDescriptorCount": files,
         "MaxFileDescriptorCount": None

@@ -54,7 +54,8 @@ class Collector:
         sources.look()
         before, self._ticks = self._ticks, read_ticks(sources)
         found = read_beans(sources, before, self._ticks, ask=self.ask.ask)
-        missing = [*sources.missing, *([] if before is not None else [_LOADS]), _APPLICATION]
+        is_first = before is None and self.host.fs.is_live
+        missing = [*sources.missing, *([_LOADS] if is_first else []), _APPLICATION]
         names = {each.name: _paths_of_bean(each) for each in found} if self.patterns else {}
         jvm = sources.jvm
         return Facts(
@@ -63,7 +64,7 @@ class Collector:
             sources.release,
             self.wanted(found),
             missing,
-            at_s=self.host.now().timestamp(),
+            at_s=sources.at_s,
             names=names,
         )
 

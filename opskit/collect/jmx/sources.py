@@ -35,6 +35,7 @@ _COLLECTOR_FLAGS = (
 )
 _OTHER_FLAGS = ("ActiveProcessorCount", "UseContainerSupport", "UseContainerCpuShares")
 _LOGGED = (("gc",), ("class", "load"))
+_OF_MEMORY = "memory pools, collectors, buffer pools and flags"
 _MOST_ARGUMENTS, _LONGEST_ARGUMENT = 4096, 1 << 16
 _LARGEST_COUNTERS = 16 << 20
 _VERSIONS = ("java.property.java.version", "java.property.java.vm.specification.version")
@@ -48,6 +49,7 @@ class Sources:
         self.host, self.pid = host, pid
         self.jvm = self._find()
         self.missing: list[str] = []
+        self.at_s = 0.0  # of the look, by the wall clock
         self.structs: VmStructs | None = None
         self.variables: dict[str, int] = {}
         self.flags: dict[str, FlagValue] = {}
@@ -72,6 +74,7 @@ class Sources:
         before, self.jvm = self.jvm, self._find()
         if before.start_ticks != self.jvm.start_ticks:
             raise NoSuchProcess(self.pid, "it ended while it was watched")
+        self.at_s = self.host.now().timestamp()
         self.missing, self._classes, self._logs = [], {}, {}
         self.perf = self.jvm.perf
         if self.jvm.kind == HOTSPOT:
@@ -183,10 +186,9 @@ class Sources:
                 self._memory.forget()
         except PermissionError:
             advice = as_owner_or_root(fs, "CAP_SYS_PTRACE", pid, self.jvm.uid)
-            what = "memory pools, collectors, buffer pools and flags"
-            self.missing.append(f"{what}: permission denied for {fs.path(pid, 'mem')}: {advice}")
+            self.missing.append(f"{_OF_MEMORY}: permission denied for {fs.path(pid, 'mem')}: {advice}")
         except OSError as error:
-            self.missing.append(f"{fs.path(pid, 'mem')}: {error.strerror}")
+            self.missing.append(f"{_OF_MEMORY}: {fs.path(pid, 'mem')}: {error.strerror}")
         except OpskitError as error:
             self.missing.append(str(error))
 

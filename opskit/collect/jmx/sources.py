@@ -214,7 +214,10 @@ class Sources:
                 fs, pid, (POOLS, MANAGERS, *USE_VARIABLES, *THREAD_VARIABLES, *LOG_VARIABLES)
             )
         except NotSupported as error:
-            self.missing.append(f"memory pools: {error}")
+            from opskit.jvm.memory.stripped import find_lists
+
+            self.variables = find_lists(structs, self._memory, fs.load(parse_smaps, pid, "maps"))
+            self.missing.append(f"Metaspace, Verbose: {error}")
 
     def _private_counters(self) -> PerfData | None:
         """The counters of a JVM that does not share them: it keeps all or, with -XX:-UsePerfData, a few in its own memory."""

@@ -199,6 +199,7 @@ class Agent:
                 "which stays until the JVM restarts: use that opskit, or restart the JVM"
             )
         missing = []
+        whole: dict[str, bool] = {}  # MBeans of which every attribute is meant
         hanging = [each for each in answer.records if each.hangs]
         beans: dict[str, dict[str, Attribute]] = {}
         for (bean, name), why in self._hanging.items():
@@ -208,7 +209,9 @@ class Agent:
                 missing.append(f"{record.bean} could not be read: {record.error}")
                 continue
             value: Value = record.value  # type: ignore[assignment]  # JSON
-            if wants_attribute(self.patterns, record.bean, record.name, paths_of(value)):
+            if record.bean not in whole:
+                whole[record.bean] = any(each.matches(record.bean) for each in self.patterns)
+            if whole[record.bean] or wants_attribute(self.patterns, record.bean, record.name, paths_of(value)):
                 limit_s = self.timeout_s / _ATTRIBUTE_SHARE
                 error = f"no value within {limit_s:g} s" if record.hangs else record.error
                 if record.hangs:

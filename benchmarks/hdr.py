@@ -57,6 +57,8 @@ def one_log(runs: int) -> bool:
         if importlib.util.find_spec("hdrh"):
             commands["PyPI hdrhistogram"] = [sys.executable, "-c", PYPI, log]
         print(f"{INTERVALS:,} intervals of {VALUES:,} values, {Path(log).stat().st_size / 1e6:.1f} MB")
+        for command in commands.values():
+            subprocess.run(command, check=True, capture_output=True)
         costs = side_by_side(commands, runs)
     table(costs)
     ours, theirs = costs["opskit hdr -f text"], costs["HistogramLogProcessor"]

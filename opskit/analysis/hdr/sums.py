@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from opskit.analysis.hdr.cells import Full, Space
 from opskit.analysis.hdr.printed import series_of
 from opskit.analysis.hdr.total import Total
-from opskit.analysis.hdr.values import Scale
+from opskit.analysis.hdr.values import scale_of
 from opskit.errors import BadInput, UsageError
 from opskit.jvm.logs.hdr.spectrum import Spectrum
 from opskit.quantities import listed, plural
@@ -142,7 +142,7 @@ class Sums:
             return
         self._compared += 1
         payload = interval.payload
-        scale = Scale(payload.layout)
+        scale = scale_of(payload.layout)
         ratio = payload.ratio if payload.layout.decimal else 1
         least, highest = scale.lowest(top) * ratio, scale.highest(top) * ratio
         self._units = {

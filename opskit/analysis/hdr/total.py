@@ -10,7 +10,7 @@ from opskit.analysis.hdr.cells import Cells, Full, Space
 from opskit.analysis.hdr.decimals import Range
 from opskit.analysis.hdr.periods import Rows
 from opskit.analysis.hdr.result import Distribution, Period, Series
-from opskit.analysis.hdr.values import ZERO, Curve, Scale, distribution
+from opskit.analysis.hdr.values import ZERO, Curve, Scale, distribution, scale_of
 from opskit.errors import UsageError
 from opskit.jvm.logs.hdr.codec import BadHistogram, half_of
 
@@ -49,7 +49,7 @@ class Part:
         payload, half = interval.payload, half_of(interval.payload.layout.digits)
         pairs = list(_pairs(interval))
         exponent = math.frexp(payload.ratio)[1]
-        own, moved = Scale(payload.layout, exponent), copy(self._range)
+        own, moved = scale_of(payload.layout, exponent), copy(self._range)
         try:
             moved.add([own.lowest(index) * payload.ratio for index, _ in pairs if index])
         except BadHistogram as why:
@@ -62,10 +62,10 @@ class Part:
         """The values of the cells."""
         layout = self._first.layout
         if not layout.decimal:
-            return Scale(layout)
+            return scale_of(layout)
         if self._intervals == 1:
-            return Scale(layout, math.frexp(self._first.ratio)[1])
-        return Scale(layout, self._range.exponent)
+            return scale_of(layout, math.frexp(self._first.ratio)[1])
+        return scale_of(layout, self._range.exponent)
 
     def buckets(self) -> int | None:
         """Of HdrHistogram's sum, which has the range of the first histogram and grows for higher values; None: unknown."""

@@ -8,7 +8,9 @@ from __future__ import annotations
 import math
 from array import array
 from bisect import bisect_left
+from collections import deque
 from collections.abc import Sequence
+from functools import lru_cache
 from itertools import accumulate, islice
 from operator import mul
 from typing import TYPE_CHECKING
@@ -85,6 +87,12 @@ class Scale:
         return math.nextafter((self.highest(index) + 1) * self.ratio, 0.0) if index else 0.0
 
 
+@lru_cache(maxsize=16)
+def scale_of(layout: Layout, exponent: int = 0) -> Scale:
+    """The same scale for all periods."""
+    return Scale(layout, exponent)
+
+
 def distribution(cells: Cells, scale: Scale, *, nearest: bool) -> Distribution:
     """What there is to say of counts. `nearest`: the rank of a percentile is rounded as HdrHistogram 2.1.0 and older did, not up."""
     runs = _Indexed(cells, scale)
@@ -97,9 +105,8 @@ def distribution(cells: Cells, scale: Scale, *, nearest: bool) -> Distribution:
     mean = _mean(runs, scale, total)
     spread = 0.0
     for indexes, counts in runs:
-        for middle, count in zip(scale.middles(indexes), counts):
-            away = middle - mean
-            spread += away * away * count
+        away = list(map(mean.__rsub__, scale.middles(indexes)))  # sum() would not round as the library does
+        (spread,) = deque(accumulate(map(mul, map(mul, away, away), counts), initial=spread), maxlen=1)
     deviation = math.sqrt(spread / total) * scale.ratio
     ranks = [_rank(percent, total, nearest=nearest) for percent in PERCENTS]
     return Distribution(

@@ -119,11 +119,8 @@ _EXPLAIN_NONE = {
         "clock-zone-differs", "clock-zone-missing", "clock-daemon-powerless", "clock-server-unsynchronised",
         "io-writes-cancelled",
         "irqbalance-ignores-isolated",
-<<<<<<< HEAD
         "crash-jdk-old",
-=======
         "hdr-log-cut", "hdr-precision-differs", "hdr-service-time-alone", "hdr-times-mixed",
->>>>>>> hdrview
     ),
     "tools": (
         "attach-socket-owner", "attach-socket-group", "attach-socket-mode", "attach-not-a-socket",

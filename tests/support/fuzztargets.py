@@ -18,9 +18,9 @@ import click
 import clockfuzz
 import hdrlogs
 import irqfuzz
-from corefiles import core_bytes
 import jmxagentfuzz
 import jmxviewfuzz
+from corefiles import core_bytes
 from diagmessages import message, tcp_info
 from kernellogs import FORMS, KERNELS, cgroup_report, host_report
 
@@ -67,15 +67,12 @@ from opskit.jvm.dumps.javacore import JavacoreParser
 from opskit.jvm.dumps.jrockit import JRockitParser
 from opskit.jvm.dumps.serviceability import ServiceabilityParser
 from opskit.jvm.logs import timestamps
-<<<<<<< HEAD
 from opskit.jvm.logs.crashes.redaction import redact_report
 from opskit.jvm.logs.crashes.report import parse_all
-=======
 from opskit.jvm.logs.hdr import codec as hdrcodec
 from opskit.jvm.logs.hdr import counts as hdrcounts
 from opskit.jvm.logs.hdr import lines as hdrlines
 from opskit.jvm.logs.hdr import spectrum as hdrspectrum
->>>>>>> hdrview
 from opskit.jvm.logs.safepoints.log import SafepointLog
 from opskit.jvm.perfdata import counters
 from opskit.jvm.perfdata import hsperfdata as perf

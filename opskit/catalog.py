@@ -36,6 +36,8 @@ COMMANDS = (
     Command("jpmp", "JVM", "Profile a JVM's threads: stacks, CPU, locks, flame graphs."),
     Command("profile", "JVM", "Profile what a JVM or any process runs on the CPUs."),
     Command("jmap-diff", "JVM", "Compare class histograms: which classes grow."),
+    Command("crash", "JVM", "Show why a JVM crashed: hs_err files, javacores, core files."),
+    Command("jmx", "JVM", "MBeans as JMX names them, without a port or an agent."),
     Command("safepoints", "JVM", "JVM pauses: how long, what caused them, time to safepoint."),
     Command("hdr", "JVM", "Show the percentiles of latency logs (HdrHistogram)."),
 )
@@ -70,6 +72,8 @@ SYMPTOMS = (
     ("requests hang, and the JVM uses no CPU", "opskit jpmp PID"),
     ("a JVM hangs", "opskit jpmp PID --locks"),
     ("a JVM vanished, its log says nothing", "opskit jvms"),
+    ("the JVM crashed (`hs_err_pid*.log`)", "opskit crash FILE"),
+    ("exit status 134 or 139", "opskit crash"),
     ("a JVM or another process burns CPU", "opskit profile PID"),
     ("slower than before (two profiles)", "opskit jpmp NOW --diff OLD -o d.svg"),
     ("the heap fills up", "opskit jmap-diff PID --live -c 5"),
@@ -77,6 +81,8 @@ SYMPTOMS = (
     ("pauses that GC does not explain", "opskit safepoints PID"),
     ("latency logs (.hdr, HdrHistogram)", "opskit hdr LOG"),
     ("latency before and after a change", "opskit hdr NOW --diff BEFORE"),
+    ("a script needs MBeans; JMX is off", "opskit jmx PID"),
+    ("metrics of a JVM for Prometheus", "opskit jmx PID -f prometheus"),
 )
 
 # Class of a finding: stuck (work has stopped), slow, soon (it will stop), tools (JVM tools fail), tidy (nothing is broken).
@@ -86,6 +92,10 @@ _EXPLAIN_NONE = {
         "pipe-full-writer-blocked", "pipe-end-of-file-missing", "fifo-open-blocked", "threads-none-left",
         "virtual-threads-pinned", "pool-exhausted", "jvm-oom-killed", "oom-reported", "oom-counted",
         "oom-killed-by-daemon", "oom-no-victim", "jvm-native-memory-refused", "java-heap-exhausted", "exit-137",
+        "crash-stack-overflow", "crash-mapped-file", "crash-large-pages", "crash-hardware", "crash-use-after-unmap", "crash-illegal-instruction",
+        "crash-native-library", "crash-agent", "crash-foreign-function", "crash-jdk-library", "crash-library-missing", "crash-wrong-libc",
+        "crash-native-heap", "crash-abort", "crash-signal-sent", "crash-timeout", "crash-unsafe-access", "crash-compiled-code", "crash-compiler", "crash-gc",
+        "crash-jvm-internal", "crash-unexplained",
     ),
     "soon": (
         "threads-nearly-none-left", "rlimit-nearly-used", "jvm-near-memory-limit", "memory-near-limit", "memory-commit-limit",
@@ -109,6 +119,7 @@ _EXPLAIN_NONE = {
         "clock-zone-differs", "clock-zone-missing", "clock-daemon-powerless", "clock-server-unsynchronised",
         "io-writes-cancelled",
         "irqbalance-ignores-isolated",
+        "crash-jdk-old",
         "hdr-log-cut", "hdr-precision-differs", "hdr-service-time-alone", "hdr-times-mixed",
     ),
     "tools": (
@@ -122,6 +133,18 @@ _EXPLAIN_NONE = {
 }  # fmt: skip
 FINDINGS: dict[str, tuple[str, tuple[str, ...]]] = {
     **{code: (class_, ()) for class_, codes in _EXPLAIN_NONE.items() for code in codes},
+    "crash-java-heap": ("stuck", ("java-heap-exhausted",)),
+    **dict.fromkeys(
+        (
+            "crash-map-count",
+            "crash-threads",
+            "crash-address-space",
+            "crash-native-memory",
+            "crash-compressed-oops",
+            "crash-overcommit",
+        ),
+        ("stuck", ("jvm-native-memory-refused",)),
+    ),
     "oom-killed": ("stuck", ("jvm-oom-killed", "oom-reported", "oom-counted", "exit-137")),
     "clock-daemon-unsynchronised": ("soon", ("clock-unsynchronised", "clock-offset")),
     "clock-two-daemons": ("soon", ("clock-stepped", "clock-offset")),

@@ -38,6 +38,7 @@ ANYWHERE = (
     *(
         "jvm/test_launch.",
         "jvm/test_mapped_files.",
+        "jvm/test_object_names.",
         "jvm/unwind/test_recorded_samples.",
         "collect/test_targets.",
         "collect/tcp/",
@@ -100,6 +101,7 @@ BY_PID = (  # they look at no JVM but their own, and start none whose load or le
         "jvm/attach/test_deadline.",
         "jvm/attach/test_descriptors.",
         "jvm/memory/",
+        "commands/test_jmx.",
     ),
 )
 STARTS_JVMS = {"workload", "fake_jvm", "jvm", "jvm_version"}

@@ -31,6 +31,7 @@ OPENERS = {
     "proc/kernel/affinity.py",
     "proc/kernel/children.py",
     "proc/kernel/hiccups.py",
+    "proc/kernel/http_post.py",
     "proc/kernel/perf_event.py",
     "proc/treefs.py",
     "proc/user_files.py",

@@ -30,6 +30,7 @@ LOOKS = (
     ("hsperf-check", "PID"),
     ("safepoints", "PID", "-c", "3", "-i", "0.6"),
     ("jvms", "PID"),
+    ("jmx", "PID"),
     ("clock", "PID"),
     ("mem", "PID"),
     ("mem", "PID", "-w", "-c", "7", "-i", "0.4"),

@@ -59,7 +59,7 @@ RUNS = [
     ("io", "-i", "0.1"), ("io", "PID", "-i", "0.1"), ("io", "-w", "-c", "2", "-i", "0.1"),
     ("limits",), ("limits", "--all"), ("limits", "-w", "-c", "2", "-i", "0.1"),
     ("dentry",), ("dentry", "-w", "-c", "2", "-i", "0.1"),
-    ("oom",), ("jvms",), ("jvms", "-w", "-c", "2", "-i", "0.1"), ("hsperf-check",),
+    ("crash",), ("oom",), ("jvms",), ("jvms", "-w", "-c", "2", "-i", "0.1"), ("hsperf-check",),
 ]  # fmt: skip
 
 

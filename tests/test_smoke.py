@@ -6,6 +6,7 @@ import json
 import os
 from pathlib import Path
 
+import jvmtree
 import pytest
 
 from opskit.catalog import COMMANDS
@@ -30,9 +31,20 @@ RUNS = {
     "jpmp": (FIXTURES / "thread-dumps" / "jdk25-dump-to-file.json", "--idle"),
     "profile": (FIXTURES / "thread-dumps" / "jdk25-dump-to-file.json", "--idle"),
     "jmap-diff": ("BEFORE", "AFTER"),
+    "crash": (FIXTURES / "crashes" / "jdk17-unsafe.log", "-v"),
     "hdr": (FIXTURES / "hdr" / "throttle.hdr", "--by", "4s"),
+    "jmx": (7, "--root", "JVM"),
     "safepoints": (FIXTURES / "safepoint-logs" / "jdk17-timeout.log",),
 }
+
+
+def machine_with_a_jvm(root):
+    """A copy of a machine's files, with those of a JVM, PID 7."""
+    root.mkdir()
+    tree = jvmtree.Tree(root)
+    counters = tree.write("tmp/hsperfdata_app/7", (FIXTURES / "hsperfdata" / "jdk17-g1").read_bytes())
+    mapped = f"7f0000002000-7f000000a000 rw-s 00000000 08:01 {counters.stat().st_ino} /tmp/hsperfdata_app/7\n"
+    tree.process(7, maps=jvmtree.PROGRAM + jvmtree.LIBJVM + mapped)
 
 
 @pytest.mark.parametrize("name", [entry.name for entry in COMMANDS])
@@ -41,7 +53,9 @@ def test_each_command_runs(opskit, inprocess, tmp_path, name):
     assert opskit(name, "--help").code == 0
     for file, size in (("BEFORE", 100), ("AFTER", 200)):
         (tmp_path / file).write_text(HISTOGRAM.format(size, size))
-    words = [tmp_path / word if word in ("BEFORE", "AFTER") else word for word in RUNS[name]]
+    if "JVM" in RUNS[name]:
+        machine_with_a_jvm(tmp_path / "JVM")
+    words = [tmp_path / word if word in ("BEFORE", "AFTER", "JVM") else word for word in RUNS[name]]
     for form in ("text", "table", "json", "markdown"):
         done = inprocess(name, *words, "-f", form)
         assert done.code in (0, 1), done

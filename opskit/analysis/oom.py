@@ -297,7 +297,8 @@ def _crashes(facts: Facts) -> Iterator[Finding]:
         ago = "" if crash.ago_s is None else f", written {duration(crash.ago_s)} ago"
         yield Finding(
             "jvm-native-memory-refused", "note" if is_old(crash.ago_s) else "warning", Entity("file", crash.path),
-            "a JVM got no native memory and ended itself: no OOM kill", f"{crash.line}{ago}", next=shell.command("opskit", "mem"),
+            "a JVM got no native memory and ended itself: no OOM kill", f"{crash.line}{ago}",
+            next=shell.command("opskit", "crash", *shell.operands(crash.path)),
         )  # fmt: skip
 
 

@@ -133,7 +133,7 @@ def frees_little(seen: Seen, found: Rates | None) -> Iterator[Finding]:
         why = "live objects (a cache that fills, a leak), or garbage that is promoted (nepotism, premature promotion)"
     yield Finding(
         "jvm-young-collections-free-little", "warning" if dies else "note", Entity("process", pid, seen.jvm.start_ticks),
-        f"{seen.jvm.main}: young collections free {percent(found.freed)} of what it allocates: {size(per_s)}/s are promoted, {why}",
+        f"{seen.jvm.main}: young collections reclaim {percent(found.freed)} of what it allocates: {size(per_s)}/s are promoted, {why}",
         f"{found.young:,} young collections in {duration(found.window_s)}, {now.old:,} of the old generation since its start, by eden, "
         "survivor and old spaces of its hsperfdata",
         next=shell.command("opskit", "jmap-diff", pid, "--live", "-c", 2),

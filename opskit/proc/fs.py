@@ -101,13 +101,14 @@ class FileId(NamedTuple):
     size_bytes: int = 0
     ctime_ns: int = 0
     allocated_bytes: int = 0  # of a disk; of tmpfs, memory and swap
+    mtime_ns: int = 0
 
     @classmethod
     def of(cls, found: os.stat_result) -> FileId:
         """Build it from Python's record."""
         return cls(
             found.st_dev, found.st_ino, found.st_mode, found.st_uid, found.st_gid, found.st_nlink, found.st_size,
-            found.st_ctime_ns, found.st_blocks * 512,
+            found.st_ctime_ns, found.st_blocks * 512, found.st_mtime_ns,
         )  # fmt: skip
 
 

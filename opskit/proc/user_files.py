@@ -83,6 +83,19 @@ def size_bytes(path: str) -> int:
         return 0
 
 
+def is_directory(path: str) -> bool:
+    """Whether there is a directory of this name."""
+    return path != STDIN and os.path.isdir(path)
+
+
+def modified_s(path: str) -> float | None:
+    """When a regular file was last written, since the epoch; None for a pipe."""
+    with suppress(OSError):
+        found = os.stat(path)
+        return found.st_mtime if path != STDIN and stat.S_ISREG(found.st_mode) else None
+    return None
+
+
 def source_name(path: str) -> str:
     """The name of a path in messages."""
     return "standard input" if path == STDIN else path

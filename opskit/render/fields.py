@@ -37,6 +37,8 @@ SIZE = Kind({"type": "integer"}, quantities.size, right=True)  # bytes
 SECONDS = Kind({"type": "number"}, quantities.duration, right=True)
 SHARE = Kind({"type": "number"}, quantities.percent, right=True)  # 0 to 1
 NUMBER = Kind({"type": "number"}, right=True)
+SUMMED = Kind({"type": "number"}, right=True)  # a metric: NAME_sum or NAME_count of the summary NAME
+UNTYPED = Kind({"type": "number"}, right=True)  # a metric: a number of which nothing is known
 
 
 def list_of(kind: Kind) -> Kind:

@@ -90,6 +90,8 @@ def test_hsperf_check_invents_nothing_of_a_copy(inprocess, machine):
         ("irqs", "-w", "-c", "2", "-i", "10ms"),
         ("dentry", "-w", "-c", "2", "-i", "10ms"),
         ("jvms", "-w", "-c", "2", "-i", "10ms"),
+        ("jmx", "{jvm}", "-w", "-c", "2", "-i", "10ms"),
+        ("jmx", "{jvm}", "-i", "10ms"),
         ("safepoints", "{jvm}", "-c", "1", "-i", "10ms"),
         ("safepoints",),
     ],
@@ -104,7 +106,7 @@ def test_a_copy_has_no_rates(inprocess, machine, words):
 
 
 @pytest.mark.parametrize("words", [("jpmp", "{jvm}"), ("jmap-diff", "{jvm}"), ("hsperf-check", "--probe"), ("pipes", "--fill"),
-                                   ("fds", "{jvm}", "--ask"), ("cswitch", "{jvm}", "--ask"), ("io", "{jvm}", "--ask"), ("limits", "{jvm}", "--probe", "--yes"), ("dentry", "--drop", "--yes")])  # fmt: skip
+                                   ("fds", "{jvm}", "--ask"), ("cswitch", "{jvm}", "--ask"), ("io", "{jvm}", "--ask"), ("jmx", "{jvm}", "--ask"), ("jmx", "{jvm}", "--agent", "--yes", "*:*"), ("jmx", "{jvm}", "--jolokia", "auto"), ("limits", "{jvm}", "--probe", "--yes"), ("dentry", "--drop", "--yes")])  # fmt: skip
 def test_nothing_acts_on_a_copy(inprocess, machine, words):
     """A pid in a copy may be anybody's here, also where the copy's `self` names us."""
     root, jvm, _ = machine()
@@ -199,7 +201,9 @@ HOSTILE_TEXT = {
 
 
 @pytest.mark.parametrize("name", sorted(HOSTILE_TEXT))
-@pytest.mark.parametrize("command", ["pipes", "limits", "fds", "tcp", "dentry", "jvms", "hsperf-check", "safepoints"])
+@pytest.mark.parametrize(
+    "command", ["pipes", "limits", "fds", "tcp", "dentry", "jvms", "hsperf-check", "safepoints", "jmx"]
+)
 def test_one_process_of_garbage_among_others(inprocess, tmp_path, spawn, command, name):
     """Every file of one process holds it: the others are told, and whoever asks for that one gets one line. Never a traceback."""
     holder = spawn(HOLD)
@@ -221,7 +225,7 @@ def test_one_process_of_garbage_among_others(inprocess, tmp_path, spawn, command
         assert "1 of 2 processes could not be read" in done.err
     if command == "limits":
         assert done.code == 0
-    if command in ("pipes", "limits", "jvms", "hsperf-check", "safepoints"):
+    if command in ("pipes", "limits", "jvms", "hsperf-check", "safepoints", "jmx"):
         asked = inprocess(command, 5, "--root", root, timeout=60)
         assert (asked.code, asked.out) == (2, "") or command == "limits"
 

@@ -474,6 +474,7 @@ def test_hs_err_files_of_this_machine(inprocess, workload, tmp_path):
     ]
     [finding] = [each for each in found["findings"] if "hs_err_pid77" in str(each["entity"]["id"])]
     assert (finding["code"], finding["severity"]) == ("jvm-native-memory-refused", "warning")
+    assert try_next([finding], "jvm-native-memory-refused").startswith("opskit crash ")
 
 
 def test_many_hs_err_files_are_four_findings():

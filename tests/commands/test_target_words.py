@@ -9,7 +9,7 @@ import pytest
 
 COMMANDS = {
     "pipes": (), "fds": (), "tcp": ("-i", "0.2"), "cswitch": ("-i", "0.2"), "io": ("-i", "0.2"), "jvms": (), "limits": (), "hsperf-check": (), "jpmp": ("1",), "safepoints": ("-c", "1", "-i", "0.1"),
-    "profile": ("--duration", "100ms"), "jmap-diff": ("-c", "2", "-i", "0.1", "--yes"),
+    "profile": ("--duration", "100ms"), "jmap-diff": ("-c", "2", "-i", "0.1", "--yes"), "jmx": (),
 }  # fmt: skip
 
 

@@ -18,6 +18,9 @@ import click
 import clockfuzz
 import hdrlogs
 import irqfuzz
+import jmxagentfuzz
+import jmxviewfuzz
+from corefiles import core_bytes
 from diagmessages import message, tcp_info
 from kernellogs import FORMS, KERNELS, cgroup_report, host_report
 
@@ -37,6 +40,7 @@ from opskit.analysis.safepoints.stops import stops_of
 from opskit.analysis.safepoints.sums import Sums
 from opskit.collect import oom
 from opskit.collect.asprof import read_stacks
+from opskit.collect.crash.cores import by_pattern, said_paths
 from opskit.collect.io import looks as iolooks
 from opskit.collect.jmap_diff import Facts, Sample
 from opskit.collect.jpmp import collect as dump_files
@@ -58,10 +62,13 @@ from opskit.jvm.dumps.dump_to_file import JsonParser, PlainParser
 from opskit.jvm.dumps.heap_info import parse_heap_info
 from opskit.jvm.dumps.histogram_reader import parse_histograms
 from opskit.jvm.dumps.hotspot import HotSpotParser
+from opskit.jvm.dumps.java_properties import parse_java_properties
 from opskit.jvm.dumps.javacore import JavacoreParser
 from opskit.jvm.dumps.jrockit import JRockitParser
 from opskit.jvm.dumps.serviceability import ServiceabilityParser
 from opskit.jvm.logs import timestamps
+from opskit.jvm.logs.crashes.redaction import redact_report
+from opskit.jvm.logs.crashes.report import parse_all
 from opskit.jvm.logs.hdr import codec as hdrcodec
 from opskit.jvm.logs.hdr import counts as hdrcounts
 from opskit.jvm.logs.hdr import lines as hdrlines
@@ -79,6 +86,7 @@ from opskit.proc.cgroup import tree as cgroup
 from opskit.proc.config import pam_limits as pamlimits
 from opskit.proc.config import systemd_units as units
 from opskit.proc.config.setting import sysctl_settings
+from opskit.proc.elf.core_notes import HEAD_BYTES, notes_at, pid_in
 from opskit.proc.elf.demangle import demangle
 from opskit.proc.fifo_opens import parse_open
 from opskit.proc.files import boot_time as boot
@@ -123,6 +131,7 @@ from opskit.proc.spans import without
 from opskit.proc.stacks import stacks_at
 from opskit.proc.thread_names import pattern_of
 from opskit.proc.unwind.perf_map import parse_perf_map
+from opskit.redact import redact_cmdline, redact_environ, redact_line
 from opskit.render.fields import to_object
 from opskit.render.formats.text import block_lines
 from opskit.render.pictures import flame_layout
@@ -384,7 +393,7 @@ text_target(
 text_target(
     "proc net tcp", net_tcp.parse_net_tcp, b"  sl\n   0: 0100007F:1F90 0700000A:18EB 01 0:0 00:0 0 1000 0 43219 1\n"
 )
-for _name, (_parse, _sample) in {**clockfuzz.TEXT, **irqfuzz.TEXT}.items():
+for _name, (_parse, _sample) in {**clockfuzz.TEXT, **irqfuzz.TEXT, **jmxviewfuzz.TEXT}.items():
     text_target(_name, _parse, _sample)
 for _name, (_parse, _sample) in clockfuzz.BYTES.items():
     target(_name, _sample)(_parse)
@@ -907,6 +916,12 @@ def read_histograms(data: bytes) -> object:
 
 
 text_target(
+    "attach properties",
+    parse_java_properties,
+    b"#Mon Nov 23 15:31:24 UTC 2026\njava.version=17.0.9\npath.separator=\\:\na\\=b=\\u00fc\\n\\\\\n",
+    words=[b"\\u", b"\\", b"=", b"#", b"\\uD83D"],
+)
+text_target(
     "heap info",
     parse_heap_info,
     b" garbage-first heap   total 8192K, used 883K [0x00000000f8000000, 0x0000000100000000)\n  region size 1024K\n"
@@ -1228,6 +1243,62 @@ def _frames(data: bytes) -> object:
     return frame_kinds.kinds_of(names, names)
 
 
+# Crash reports, and what is hidden in them
+
+
+def crash_reports() -> Iterator[bytes]:
+    """Real reports with little of each section."""
+    for path in sorted((FIXTURES / "crashes").glob("*-unsafe.log")):
+        yield b"\n\n".join(section[:400] for section in path.read_bytes().split(b"\n\n"))
+
+
+@target("core file", core_bytes(4242), words=[b"\x7fELF\x02\x01", b"CORE\0\0\0\0"])
+def _core_file(data: bytes) -> object:
+    at = notes_at(data[:HEAD_BYTES])
+    return None if at is None else pid_in(data[at : at + HEAD_BYTES])
+
+
+text_target(
+    "core line",
+    said_paths,
+    b'Core dump will be written. Default location: Core dumps may be processed with "/x %P" (or dumping to /srv/core.42)',
+    b"Core dump written. Default location: /srv/shop/core or core.42 (max size 1 k)",
+    words=[b"Default location: ", b"(or dumping to ", b" or ", b" (max size "],
+)
+text_target(
+    "kernel.core_pattern",
+    lambda line: list(by_pattern(line, 42)),
+    b"/cores/%e-%p-%t.core",
+    b"|/usr/lib/systemd/systemd-coredump %P %u",
+    words=[b"%p", b"%%", b"%"],
+)
+
+
+@target(
+    "crash report",
+    b'0SECTION       TITLE x\n1TISIGINFO     Dump Event "gpf" (00002000) received\n1XHEXCPCODE    Signal_Number: 0000000B\n'
+    b"1XHEXCPMODULE  Module: /a/b.so\n1XHEXCPMODULE  Module_base_address: 0000FF00\n2XHREGISTER      PC: 0000FF10\n1XMCURTHDINFO  x\n"
+    b'3XMTHREADINFO      "main" J9VMThread:0x1, state:R, prio=5\n4XESTACKTRACE                at a/B.c(D.java:1)\n'
+    b"4XENATIVESTACK               f+0x1c (0x0000FF10 [b.so+0x10])\n",
+    b"2026-11-23T15:04:05.1Z stdout F # A fatal error has been detected by the Java Runtime Environment:\n"
+    b"2026-11-23T15:04:05.12Z stdout P #  SIGSEGV (0xb) at pc=0x01, pid=1, tid=2\n2026-11-23T15:04:05Z stdout F \n",
+    b'{"log":"# There is insufficient memory for the Java Runtime Environment to continue.\\n","stream":"x"}\n{"log":"# Native memory"}\n',
+    words=[b"[error occurred during error reporting", b"siginfo: ", b"Events (10 events):\n", b"# A fatal error has been detected by the ", b"(0x1 [", b'Dump Event "a" Detail "', b"1.1."],
+    files=crash_reports(),
+)  # fmt: skip
+def _crash_report(data: bytes) -> object:
+    return [redact_report(report) for report in parse_all(data, "a file")]
+
+
+@target(
+    "secrets",
+    b"-Ddb.password=a b -p x --token 'x y' https://u:p@h/x jdbc:oracle:thin:a/b@h Bearer abcdefghijk -javaagent:a=key=b\n",
+    words=[b"\0-Dpassword=", b"://", b'="', b"-p "],
+)
+def _secrets(data: bytes) -> object:
+    return redact_line(text(data)), redact_cmdline(data[:4096]), redact_environ(data[:4096])
+
+
 # Values of options
 
 
@@ -1253,6 +1324,9 @@ text_target(
 target("option regex", b"a.*b", b"(a|b)+")(lambda data: options.Regex().convert(text(data[:1000]), None, None))
 target("option samples", b"20", b"0")(lambda data: dump_files.read_samples(text(data), "4242"))
 target("option interval", b"0.25", b"250ms")(lambda data: dump_files.read_interval(text(data)))
+
+
+jmxagentfuzz.register(text_target, target, text)
 
 
 def every_line_of(samples: Iterable[bytes]) -> list[bytes]:

@@ -65,6 +65,8 @@ CASES = {
     "jpmp -o x.svg": "jpmp PID 2 0.05 -o DIR/out.svg",
     "jmap-diff": "jmap-diff PID -i 0.1 -c 2 --yes",
     "jmap-diff --save": "jmap-diff PID -i 0.1 -c 2 --save DIR --yes",
+    "jmx": "jmx PID",
+    "jmx -w": "jmx PID -w -i 0.2 -c 2",
     "safepoints": "safepoints PID -i 0.1 -c 3",
 }
 CASES.update(

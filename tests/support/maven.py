@@ -23,7 +23,7 @@ _COPY = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencie
 
 
 def jars(*artifacts: str) -> str:
-    """The class path of the artifacts `group:artifact:version` and what they need; skip if they cannot be downloaded."""
+    """The class path of the artifacts `group:artifact:version[:classifier]` and what they need; skip if they cannot be downloaded."""
     name = f"maven-{hashlib.sha256(' '.join(artifacts).encode()).hexdigest()[:16]}"
     place = cache() / name
     with locked(name):
@@ -38,7 +38,9 @@ def _install(artifacts: tuple[str, ...], place: Path) -> None:
         _missing("Maven (mvn) is not installed")
     beside = Path(tempfile.mkdtemp(prefix=f".{place.name}-", dir=cache()))
     try:
-        needed = (dict(zip(("groupId", "artifactId", "version"), artifact.split(":"))) for artifact in artifacts)
+        needed = (
+            dict(zip(("groupId", "artifactId", "version", "classifier"), artifact.split(":"))) for artifact in artifacts
+        )
         listed = "".join(
             f"<dependency>{''.join(f'<{tag}>{escape(word)}</{tag}>' for tag, word in each.items())}</dependency>"
             for each in needed

@@ -32,7 +32,7 @@ def parse(text: str) -> dict[tuple[str, frozenset], float]:
                 assert rest in _TYPES, said
                 assert name not in types, f"{said}: a second type"
                 types[name] = rest
-                assert (rest == "counter") == name.endswith("_total"), (
+                assert rest == "untyped" or (rest == "counter") == name.endswith("_total"), (
                     f"{said}: a counter ends with _total, nothing else"
                 )
             else:
@@ -43,8 +43,9 @@ def parse(text: str) -> dict[tuple[str, frozenset], float]:
         sample = _SAMPLE.fullmatch(line)
         assert sample, said
         name = sample[1]
-        assert name == family, f"{said}: the samples of a metric stand apart"
-        assert name in types, f"{said}: no type"
+        parts = (f"{family}_sum", f"{family}_count") if types.get(str(family)) == "summary" else (family,)
+        assert name in parts, f"{said}: the samples of a metric stand apart"
+        assert family in types, f"{said}: no type"
         labels = re.findall(_LABEL, sample[2] or "")
         assert len({key for key, _ in labels}) == len(labels), f"{said}: a label twice"
         key = name, frozenset((label, _unescaped(value)) for label, value in labels)

@@ -10,11 +10,14 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from opskit.analysis.finding import Finding
-    from opskit.collect.jmx.facts import Facts, Value
+    from opskit.collect.jmx.facts import Bean, Facts, Value
 
 
 class Line(NamedTuple):
-    """`bean` java.lang:type=Memory, `path` HeapMemoryUsage.used, a scalar value or an error. `change_per_s`: of numbers, with -w."""
+    """`bean` java.lang:type=Memory, `path` HeapMemoryUsage.used, a scalar value or an error. `change_per_s`: of numbers, with -w.
+
+    An array of scalars is one line, too, and so is an object or an array without elements.
+    """
 
     bean: str
     path: str
@@ -25,8 +28,14 @@ class Line(NamedTuple):
 
 
 class Result(NamedTuple):
-    """Lines in the order of ObjectName and attribute."""
+    """Lines in the order of ObjectName and attribute. `beans`: the same values as objects, of all attributes that have one.
+
+    `unmatched`: a sentence for each pattern that means no attribute; `missing`: those of the facts that matter to the patterns.
+    """
 
     facts: Facts
     lines: Sequence[Line]
     findings: list[Finding]
+    beans: Sequence[Bean] = ()
+    unmatched: Sequence[str] = ()
+    missing: Sequence[str] = ()

@@ -27,7 +27,7 @@ class Core(NamedTuple):
 
 
 class Read(NamedTuple):
-    """A report of a file. `modified_s`: of the file, since the epoch. `restarted`: a JVM with the same command line runs again."""
+    """A report of a file. `modified_s`: of the file, since the epoch; of a report in a program's output, the time in it."""
 
     name: str
     report: CrashReport

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 class Request(NamedTuple):
     """`patterns`: of `ObjectName` or `ObjectName attribute`; none: all that cost nothing. `ask`: may start the attach listener.
 
-    `jolokia`: a URL, or "" to discover one; `agent`: load our agent for MBeans that only code in the JVM can read.
+    `jolokia`: a URL, or "" to discover one; `agent`: load our agent for MBeans that only code in the JVM can read. `window_s`: of
+    CPU loads, which are unknown in a first look without it.
     """
 
     pid: int | None
@@ -25,6 +26,7 @@ class Request(NamedTuple):
     ask: bool = False
     jolokia: str | None = None
     agent: bool = False
+    window_s: float | None = None
 
 
 class Attribute(NamedTuple):
@@ -37,7 +39,10 @@ class Attribute(NamedTuple):
 
 
 class Bean(NamedTuple):
-    """`name`: the canonical ObjectName (java.lang:type=Memory)."""
+    """`name`: the ObjectName as the MBean server writes it (java.lang:type=MemoryPool,name=G1 Eden Space).
+
+    A table with one key (SystemProperties, memoryUsageAfterGc) is an object by that key.
+    """
 
     name: str
     attributes: Sequence[Attribute]
@@ -53,3 +58,7 @@ class Facts(NamedTuple):
     missing: Sequence[str] = ()
     left_behind: Sequence[str] = ()
     at_s: float = 0.0  # of the wall clock
+    names: Mapping[
+        str, Sequence[str]
+    ] = {}  # with patterns: every MBean that can be read here, and paths of its attributes
+    jolokia_url: str | None = None  # that answered, without user and password

@@ -30,6 +30,7 @@ _SLOTS, _OFFSET_TAG, _TAG_BITS = 6, 1, 2
 # Bits of the field flags: what follows in the stream has one number for each of the first three.
 _INITIALIZED, _GENERIC, _CONTENDED, _INJECTED_BIT = "_ff_initialized", "_ff_generic", "_ff_contended", "_ff_injected"
 _MOST_BIT = 31
+_WORD_BYTES = 8
 _DATA_AT = 4  # of Array<u1>, Array<u2>: after its length
 _CODING = Coding(1, 191)  # since JDK 20
 
@@ -92,27 +93,37 @@ class Classes:
         Raises NotSupported where the list does not end, which can happen while it changes.
         """
         found: dict[str, int] = {}
-        for klass in self._classes_of(boot or self._boot_loader()):
-            name = self.name(klass)
+        has_length = self.symbols.length_test({len(name) for name in names})  # most names need not be read whole
+        for klass, symbol in self._named_classes_of(boot or self._boot_loader()):
+            name = self.symbols.text(symbol) if has_length(symbol) else None
             if name is not None and name in names:
                 found[name] = klass
                 if len(found) == len(names):
                     break
         return found
 
-    def _classes_of(self, loader: int) -> Iterator[int]:
-        """The classes of the loader with these data."""
+    def _named_classes_of(self, loader: int) -> Iterator[tuple[int, int]]:
+        """The classes of the loader with these data, and the addresses of their names."""
         list_at = self._vm.find(("ClassLoaderData", "_klasses"))
         if list_at is None:
-            yield from (klass for klass, each in dictionary_classes(self._vm, self._memory) if each == loader)
+            for klass, each in dictionary_classes(self._vm, self._memory):
+                if each == loader:
+                    yield klass, u64(self._memory, klass + self._name_at) or 0
             return
         klass = (u64(self._memory, loader + list_at) or 0) if loader else 0
         link_at = self._vm.at(("Klass", "_next_link"))
+        low, high = sorted((self._name_at, link_at))
+        read, words = self._memory.read, struct.Struct(f"<Q{high - low - _WORD_BYTES}xQ")
+        is_name_first = low == self._name_at
         for _ in range(_MOST_CLASSES):
             if not klass:
                 return
-            yield klass
-            klass = u64(self._memory, klass + link_at) or 0
+            data = read(klass + low, words.size)
+            if len(data) < words.size:
+                return
+            first, second = words.unpack(data)
+            yield (klass, first) if is_name_first else (klass, second)
+            klass = second if is_name_first else first
         raise NotSupported("the list of classes in this JVM's memory has no end")
 
     def _boot_loader(self) -> int:

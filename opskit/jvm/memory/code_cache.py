@@ -55,11 +55,12 @@ class CodeHeap(NamedTuple):
 
 def read_code_heaps(structs: VmStructs, memory: Memory) -> list[CodeHeap]:
     """The heaps of the code cache; none in a JVM that is starting. Raises NotSupported for an unknown layout."""
-    found = (_read_heap(structs, memory, address) for address in _heap_addresses(structs, memory))
+    found = (_read_heap(structs, memory, address) for address in heap_addresses(structs, memory))
     return [heap for heap in found if heap is not None]
 
 
-def _heap_addresses(structs: VmStructs, memory: Memory) -> list[int]:
+def heap_addresses(structs: VmStructs, memory: Memory) -> list[int]:
+    """The addresses of the CodeHeaps. Raises NotSupported."""
     listed = structs.find(("CodeCache", "_heaps"))
     if listed is None:  # JDK 8 has one heap
         return [u64(memory, structs.at(("CodeCache", "_heap"))) or 0]

@@ -40,9 +40,9 @@ def read_buffers(objects: Objects, boot: int = 0) -> Buffers:
     found = objects.classes.boot_classes((_OBJECT, _BITS, *_LIMITS, *_CHANNELS), boot)
     if _OBJECT not in found:
         return Buffers()
-    limits = [_static_long(objects, found[name], _LIMIT) for name in _LIMITS if name in found]
+    limits = [static_long(objects, found[name], _LIMIT) for name in _LIMITS if name in found]
     channels = [found[name] for name in _CHANNELS if name in found]
-    mapped = [_static_long(objects, each, _TOTAL) for each in channels if _counts(objects, each)]
+    mapped = [static_long(objects, each, _TOTAL) for each in channels if _counts(objects, each)]
     return Buffers(
         read_reserved(objects, found[_BITS]) if _BITS in found else 0,
         limits[0] if limits else None,
@@ -56,7 +56,7 @@ def _counts(objects: Objects, klass: int) -> bool:
     return _TOTAL in fields or not fields
 
 
-def _static_long(objects: Objects, klass: int, name: str) -> int | None:
+def static_long(objects: Objects, klass: int, name: str) -> int | None:
     """The value of a static field; None: it cannot be read now."""
     field, mirror = objects.classes.fields(klass).get(name), objects.mirror(klass, is_current=True)
     value = u64(objects.memory, mirror + field.offset) if field is not None and field.is_static and mirror else None
@@ -65,9 +65,14 @@ def _static_long(objects: Objects, klass: int, name: str) -> int | None:
 
 def read_reserved(objects: Objects, bits: int) -> int | None:
     """The bytes that java.nio.Bits has reserved; None while it is initialized, and after the JVM has ended. `bits`: its class."""
-    fields = objects.classes.fields(bits)
-    found = next((fields[name] for name in _COUNTERS if name in fields), None)
-    mirror = objects.mirror(bits, is_current=True)
+    return atomic_long(objects, bits, _COUNTERS)
+
+
+def atomic_long(objects: Objects, klass: int, names: tuple[str, ...]) -> int | None:
+    """The value of the AtomicLong in the first of these static fields that the class has; None: it cannot be read now."""
+    fields = objects.classes.fields(klass)
+    found = next((fields[name] for name in names if name in fields), None)
+    mirror = objects.mirror(klass, is_current=True)
     if found is None or not found.is_static or not mirror:
         return None
     counter = objects.moved(objects.reference(mirror + found.offset, is_current=True))

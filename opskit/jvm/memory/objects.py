@@ -33,6 +33,7 @@ _REMAPPED, _REMAPPED_AT = 0xF, 12  # generational ZGC: one of four bits; the add
 _LONGEST_STRING = 1 << 16
 _MOST_MOVES = 8
 _LATIN1 = 0
+_LOG2_ITEM, _LOG2_WORD = 0xFF, 3  # of an array's layout helper: log2 of an item's bytes
 _ALIGNMENT, _ADDRESSES = 8, 1 << 48
 
 
@@ -139,16 +140,22 @@ class Objects:
         coder = self.memory.read(coder_at, 1) if coder_at else b"\1"
         return self._characters(self.get(address, "value", is_current=is_current), is_wide=coder != bytes((_LATIN1,)))
 
-    def _characters(self, array: int, *, is_wide: bool) -> str | None:
-        """The text in a byte[] or char[]."""
-        klass = self.klass(array)
-        if self.classes.name(klass) not in ("[B", "[C"):
-            return None
-        layout = i32(self.memory, klass + self._layout_at) or 0
-        data_at, item_bytes = layout >> 16 & 0xFF, 1 << (layout & 1)
+    def array_shape(self, array: int) -> tuple[int, int, int] | None:
+        """Of an array: where its items begin, the bytes of one, their number. None: no array is there."""
+        layout = i32(self.memory, self.klass(array) + self._layout_at) if array else None
         length_at = _KLASS_AT if self._is_compact else _KLASS_AT + 4 if self._has_narrow_classes else _KLASS_AT + 8
         count = i32(self.memory, array + length_at)
-        if count is None or not 0 <= count * item_bytes <= _LONGEST_STRING:
+        if layout is None or count is None or layout >= 0 or layout & _LOG2_ITEM > _LOG2_WORD:
+            return None
+        return layout >> 16 & 0xFF, 1 << (layout & _LOG2_ITEM), count
+
+    def _characters(self, array: int, *, is_wide: bool) -> str | None:
+        """The text in a byte[] or char[]."""
+        shape = self.array_shape(array) if self.class_name(array) in ("[B", "[C") else None
+        if shape is None:
+            return None
+        data_at, item_bytes, count = shape
+        if not 0 <= count * item_bytes <= _LONGEST_STRING:
             return None
         found = self.memory.read(array + data_at, count * item_bytes)
         if len(found) < count * item_bytes:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import struct
 from typing import TYPE_CHECKING
 
 from opskit.proc.memory import u16, u64
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Collection
+
     from opskit.jvm.memory.vmstructs import VmStructs
     from opskit.proc.memory import Memory
 
+_U16 = struct.Struct("<H")
 _LONGEST, _MOST_KEPT = 4096, 100_000
 _POINTER_TAG = 1  # of a constant pool's entry that is not resolved (JDK 8)
 
@@ -42,6 +46,12 @@ class Symbols:
     def at(self, pointer: int) -> str | None:
         """The text of the symbol that is referred to from this address."""
         return self.text(u64(self._memory, pointer) or 0)
+
+    def length_test(self, lengths: Collection[int]) -> Callable[[int], bool]:
+        """A function that tells whether the symbol at an address has one of these lengths in bytes."""
+        read, at = self._memory.read, self._length
+        wanted = frozenset(_U16.pack(length) for length in lengths)
+        return lambda address: read(address + at, _U16.size) in wanted
 
     def constant(self, pool: int, index: int) -> str | None:
         """The text at an index of a constant pool (u2), whose entries follow its header."""

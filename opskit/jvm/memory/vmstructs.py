@@ -95,7 +95,7 @@ def _not_described(name: str) -> NotSupported:
 
 def read_vmstructs(fs: ProcFS, pid: int, memory: Memory) -> VmStructs:
     """Read the tables. Raises NotSupported without a libjvm of HotSpot and where its tables cannot be read; OSError without rights."""
-    begin, path = _libjvm(fs, pid)
+    begin, path = find_libjvm(fs, pid)
     symbols = _symbols(fs, path, memory, begin)
     at = {name: u64(memory, begin + value) for name, value in symbols.items()}
     tables = _Tables(memory, at)
@@ -165,8 +165,8 @@ class _Tables:
         return self._chunks[number][begin : begin + _LONGEST_NAME].partition(b"\0")[0].decode("latin-1")
 
 
-def _libjvm(fs: ProcFS, pid: int) -> tuple[int, str]:
-    """Where libjvm begins in memory, and its path as we see it."""
+def find_libjvm(fs: ProcFS, pid: int) -> tuple[int, str]:
+    """Where libjvm begins in memory, and its path as we see it. Raises NotSupported where none is mapped."""
     maps = fs.load(str, pid, "maps")
     if find_mapping(maps, "/libj9vm", lambda _: True) is not None:  # its libjvm.so only starts it
         raise NotSupported("Eclipse OpenJ9 has no vmStructs table: only HotSpot's memory can be read from outside")

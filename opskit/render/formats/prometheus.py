@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from opskit.escape import printable
-from opskit.render.fields import ID, TEXT, TOTAL
+from opskit.render.fields import ID, SUMMED, TEXT, TOTAL, UNTYPED
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 _NUMBERS = ("integer", "number", "boolean")
 _IN_LABEL = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n"})
+_TYPES = {TOTAL: "counter", SUMMED: "summary", UNTYPED: "untyped"}
 _IN_HELP = str.maketrans({"\\": "\\\\", "\n": "\\n"})
 
 
@@ -33,8 +34,8 @@ class _Family:
 
     def __init__(self, field: Field[Any]) -> None:
         self.help = field.help.replace("null:", "no sample:")  # null is the JSON object's word
-        self.type = "counter" if field.kind is TOTAL else "gauge"
-        self.samples: dict[str, str] = {}
+        self.type = _TYPES.get(field.kind, "gauge")
+        self.samples: dict[tuple[str, str], str] = {}
 
 
 def render(report: Report) -> str:
@@ -46,7 +47,7 @@ def render(report: Report) -> str:
     for name, family in families.items():
         lines += [f"# HELP {name} {family.help.translate(_IN_HELP)}"] if family.help else []
         lines.append(f"# TYPE {name} {family.type}")
-        lines += [f"{name}{labels} {value}" for labels, value in family.samples.items()]
+        lines += [f"{sample}{labels} {value}" for (sample, labels), value in family.samples.items()]
     return "".join(f"{line}\n" for line in [*lines, *_findings(report.findings)])
 
 
@@ -59,8 +60,9 @@ def _add(families: dict[str, _Family], metrics: Metrics) -> None:
             if field.kind in (TEXT, ID) or field.kind.schema.get("type") not in _NUMBERS or value is None:
                 continue
             name = f"{metrics.prefix}_{_base_unit(field.name)}{'_total' if field.kind is TOTAL else ''}"
+            family = name.rpartition("_")[0] if field.kind is SUMMED else name
             # Two rows with the same labels would make the whole file invalid: the first one counts.
-            families.setdefault(name, _Family(field)).samples.setdefault(labels, _number(value))
+            families.setdefault(family, _Family(field)).samples.setdefault((name, labels), _number(value))
 
 
 def _base_unit(name: str) -> str:

@@ -23,6 +23,8 @@ class Frame(NamedTuple):
     offset: int | None = None
     signature: str | None = None  # of a Java method: (Ljava/lang/Object;)V
     compiler: str | None = None  # c1, c2, jvmci
+    source: str | None = None  # of a native function, where the JVM had symbols: methodLiveness.cpp:136
+    library_offset: int | None = None  # for addr2line; `offset` is into the function where that has a name
 
 
 class Event(NamedTuple):
@@ -30,7 +32,7 @@ class Event(NamedTuple):
 
     `name`: SIGSEGV, or the sentence of the file. `code`: SEGV_MAPERR. `address`: si_addr. `sender_pid`: of a signal that was sent.
     `message`: the further lines: `Native memory allocation (mmap) failed to map 16384 bytes …`, `guarantee(…) failed: …`.
-    `source`: where in HotSpot: `sharedRuntime.cpp:1234`.
+    `source`: where in HotSpot: `sharedRuntime.cpp:1234`. `kind` is java-heap for -XX:+CrashOnOutOfMemoryError.
     """
 
     kind: str
@@ -64,7 +66,7 @@ class Machine(NamedTuple):
     os: str | None = None
     cpus: int | None = None
     memory_bytes: int | None = None
-    free_bytes: int | None = None
+    free_bytes: int | None = None  # MemAvailable where the report has it: MemFree lacks the page cache
     swap_free_bytes: int | None = None
     load: str | None = None
     limits: Mapping[str, str] = {}
@@ -77,6 +79,10 @@ class Machine(NamedTuple):
     maps: int | None = None  # mappings listed in the file
     threads_max: int | None = None
     pid_max: int | None = None
+    commit_limit_bytes: int | None = None  # meminfo's CommitLimit, which vm.overcommit_memory=2 enforces
+    committed_bytes: int | None = None  # meminfo's Committed_AS
+    rss_bytes: int | None = None  # of the JVM, from JDK 17 on
+    virtual_bytes: int | None = None
 
 
 class Heap(NamedTuple):
@@ -122,3 +128,6 @@ class CrashReport(NamedTuple):
     machine: Machine = Machine()
     is_error_in_error_handler: bool = False
     complete: bool = True
+    report_file: str | None = None  # where the JVM saved the report, as the header in a program's output says
+    is_in_output: bool = False  # found among the lines of a program's output, not as a file of its own
+    at_s: float | None = None  # the same since the epoch, where the zone is known

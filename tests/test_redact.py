@@ -1,0 +1,120 @@
+"""Secrets are hidden where command lines, environments and messages show them; everything else stays."""
+
+from __future__ import annotations
+
+import pytest
+
+from opskit.redact import (
+    is_secret,
+    redact_cmdline,
+    redact_environ,
+    redact_environment,
+    redact_line,
+    redact_text,
+    redact_value,
+    redact_words,
+)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "password", "db.password", "DB_PASSWORD", "keyStorePassword", "api.token", "accessToken", "x.secret", "client-secret", "apiKey",
+        "API_KEY", "aws.credential", "aws_secret_access_key", "encryption.key", "tls.keyPass", "MYSQL_PWD", "passphrase", "my.key",
+        "license.keys", "sas", "jwt", "Authorization", "spring.datasource.passwd", "private-key", "userPass",
+    ],
+)  # fmt: skip
+def test_names_of_secrets(name):
+    """In any case, with any separator."""
+    assert is_secret(name)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "monkey", "keyboard", "author", "keyStore", "javax.net.ssl.trustStore", "key.serializer", "keySize", "bypass", "compass",
+        "java.security.auth.login.config", "spring.profiles.active", "user.name", "passive", "Xmx", "address", "",
+    ],
+)  # fmt: skip
+def test_names_that_only_resemble_them(name):
+    """Part of another word, or a setting of a key."""
+    assert not is_secret(name)
+
+
+@pytest.mark.parametrize(
+    ("line", "shown"),
+    [
+        ("-Ddb.password=a b c -Xmx2g -Dfoo=bar", "-Ddb.password=… -Xmx2g -Dfoo=bar"),
+        ("com.acme.Main --password hunter2 serve", "com.acme.Main --password … serve"),
+        ("com.acme.Main --password=hunter2 -p 123 serve", "com.acme.Main --password=… -p … serve"),
+        ("tool --api-key 'my long key' --verbose", "tool --api-key … --verbose"),
+        ("tool -u admin:pw -user x", "tool -u admin:… -user x"),
+        ("DB_SECRET=3 run", "DB_SECRET=… run"),
+        ("--token:abc", "--token:…"),
+        ("-Djavax.net.ssl.keyStore=/x.jks -Dx.secret=true", "-Djavax.net.ssl.keyStore=/x.jks -Dx.secret=true"),
+        ("-javaagent:/opt/a.jar=key=abc,server=http://u:p@h:80/x", "-javaagent:/opt/a.jar=key=…,server=http://u:…@h:80/x"),
+        ("-javaagent:/opt/a.jar=0123456789abcdefABCDEF", "-javaagent:/opt/a.jar=…"),
+        ("-agentlib:jdwp=transport=dt_socket,address=5005", "-agentlib:jdwp=transport=dt_socket,address=5005"),
+        ("-XX:+UseG1GC -XX:OnOutOfMemoryError=kill -9 %p", "-XX:+UseG1GC -XX:OnOutOfMemoryError=kill -9 %p"),
+        ("", ""),
+    ],
+)  # fmt: skip
+def test_a_command_line_in_one_line(line, shown):
+    """Options keep their names; a secret with blanks ends where the next option begins."""
+    assert redact_line(line) == shown
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("jdbc:mysql://h/db?user=a&password=b&c=d", "jdbc:mysql://h/db?user=a&password=…&c=d"),
+        ("jdbc:sqlserver://h:1433;user=sa;password=p;x=1", "jdbc:sqlserver://h:1433;user=sa;password=…;x=1"),
+        ("jdbc:oracle:thin:scott/tiger@host:1521/x", "jdbc:oracle:thin:scott/…@host:1521/x"),
+        ("https://user:p@ss@host/x", "https://user:…@host/x"),
+        ("redis://:p/w@host:6379", "redis://:…@host:6379"),
+        ("https://0123456789abcdef0123@sentry.example/1", "https://…@sentry.example/1"),
+        ("jdbc:sqlserver://h;password={a;b};user=sa", "jdbc:sqlserver://h;password=…;user=sa"),
+        ("User{password=(x}y, name=z}", "User{password=…, name=z}"),
+        ("http://host:8080/path?x=1", "http://host:8080/path?x=1"),
+        ("Authorization: Bearer abcdefghijk.l", "Authorization: … …"),
+        ("sent Basic dXNlcjpwYXNz to it", "sent Basic … to it"),
+        ("jwt is eyJhbGciOiJIUzI1NiJ9.eyJzdWIi.abc_-x", "jwt is …"),
+        ("key AKIAIOSFODNN7EXAMPLE here", "key … here"),
+        ("ghp_0123456789abcdefghij0123", "…"),
+        ('{"password":"a b","user":"x"}', '{"password":…,"user":"x"}'),
+        ("login failed for password: hunter2", "login failed for password: …"),
+        ("Exception <a 'java/lang/Error'{0x02}: 'x'>", "Exception <a 'java/lang/Error'{0x02}: 'x'>"),
+    ],
+)  # fmt: skip
+def test_secrets_in_any_text(text, shown):
+    """URLs, JDBC, JSON, headers, and tokens that are known by their form."""
+    assert redact_text(text) == shown
+
+
+def test_words_keep_their_number():
+    """A value with blanks is one word; /proc/PID/cmdline keeps its NULs and bytes that are not UTF-8."""
+    words = ["java", "-Dpassword=a b", "-jar", "x.jar", "--secret", "-x y", "-p", "1", "last"]
+    assert redact_words(words) == ["java", "-Dpassword=…", "-jar", "x.jar", "--secret", "…", "-p", "…", "last"]
+    assert redact_cmdline(b"java\0-Dtoken=x y\0\xff\0") == "java\0-Dtoken=…\0".encode() + b"\xff\0"
+    assert redact_cmdline(b"") == b""
+    assert redact_cmdline(b"-Dtoken=cut") == "-Dtoken=…".encode()
+
+
+def test_an_environment_shows_what_is_known_to_hold_no_secret():
+    """An allow list: the name of a variable does not say what a company keeps in it."""
+    shown = redact_environment({
+        "PATH": "/usr/bin", "AWS_REGION": "eu", "DB_URL": "x", "LC_ALL": "C", "EMPTY": "",
+        "JAVA_TOOL_OPTIONS": "-Xmx1g -Ddb.password=x",
+    })  # fmt: skip
+    assert shown == {
+        "PATH": "/usr/bin", "AWS_REGION": "…", "DB_URL": "…", "LC_ALL": "C", "EMPTY": "",
+        "JAVA_TOOL_OPTIONS": "-Xmx1g -Ddb.password=…",
+    }  # fmt: skip
+    assert redact_environ(b"PATH=/x\0AWS_KEY=2\0no equals\0") == "PATH=/x\0AWS_KEY=…\0no equals\0".encode()
+
+
+def test_a_property_by_its_name_or_by_its_value():
+    """A URL in a property of any name is searched too."""
+    assert redact_value("db.password", "x") == "…"
+    assert redact_value("db.url", "postgres://a:b@h/x") == "postgres://a:…@h/x"
+    assert redact_value("auth", "false") == "false"

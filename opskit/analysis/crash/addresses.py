@@ -7,7 +7,7 @@ import re
 from typing import TYPE_CHECKING
 
 from opskit import shell
-from opskit.analysis.crash.case import Cause, bytes_at, java_stack, name_of, started_with
+from opskit.analysis.crash.case import Cause, bytes_at, java_stack, name_of, shortened, started_with
 from opskit.analysis.crash.meanings import is_null, is_sent
 from opskit.analysis.crash.stacks import class_of, file_of, frames_of, java_frames_of
 from opskit.quantities import short_size
@@ -67,7 +67,7 @@ def stack_overflow(case: Case) -> Cause | None:
     fix = _larger_stack(case, is_main=thread.tid is not None and thread.tid == case.report.pid)
     return Cause(
         "crash-stack-overflow", "native code that used up the stack",
-        f"the stack of thread {thread.name or 'unknown'} overflowed in native code, where no StackOverflowError is possible: {where}{case.called_by}",
+        f"the stack of thread {shortened(thread.name or 'unknown')} overflowed in native code, where no StackOverflowError is possible: {where}{case.called_by}",
         evidence, fix, case.next_in_core, alike=f"overflow {name_of(repeated or case.report.frame)}",
     )  # fmt: skip
 

@@ -25,7 +25,10 @@ _GC = re.compile(
 _GC_KINDS = ("GCTaskThread", "ConcurrentGCThread", "GangWorker", "ConcurrentMarkSweepThread")
 _GC_OPERATIONS = ("G1", "CMS", "ParallelGC", "ParallelCollect", "ParallelFull", "Gen", "Shenandoah", "ZMark", "ZRelocate", "XMark", "XRelocate",
                   "ZOperation", "CGC_Operation", "SerialCollect", "SerialGC", "HeapDumper")  # fmt: skip
-_MOST_WORDS = 32
+_MOST_WORDS, _LONGEST_NAME = 32, 128
+_OF_THIS_RUN = re.compile(
+    r"(?<=\$\$Lambda).*|(?<=\$Proxy)[0-9]+$|[/.+]0x[0-9a-f]+$"
+)  # in the name of a generated class
 
 
 class Cause(NamedTuple):
@@ -84,8 +87,9 @@ class Case(NamedTuple):
 
     @property
     def again(self) -> str:
-        """The command that shows the whole report."""
-        return shell.command("opskit", "crash", "-v", *shell.operands(self.read.name))
+        """The command that shows the whole report; of standard input, the end of the pipe."""
+        name = self.read.name
+        return shell.command("opskit", "crash", "-v", *((name,) if name == "-" else shell.operands(name)))
 
     @property
     def debugger(self) -> str | None:
@@ -107,8 +111,18 @@ def started_with(*options: str) -> str:
     return shell.command("java", *options, REST)
 
 
+def shortened(text: str) -> str:
+    """The text, or its beginning and its end: three such names fit on the first screen."""
+    return text if len(text) <= _LONGEST_NAME else f"{text[: _LONGEST_NAME // 2]}…{text[1 - _LONGEST_NAME // 2 :]}"
+
+
 def name_of(frame: Frame | None) -> str:
-    """A frame as a phrase: a method's name, `libfoo.so+0x1234 (parse)`, or what the file says."""
+    """A frame as a phrase of a sentence."""
+    return shortened(full_name_of(frame))
+
+
+def full_name_of(frame: Frame | None) -> str:
+    """A frame as a phrase: a method's name, `parse in libfoo.so+0x1234`, or what the file says."""
     if frame is None:
         return "an unknown frame"
     if is_java(frame) and frame.name:
@@ -147,9 +161,10 @@ def task_method(task: str | None) -> tuple[str, str] | None:
 
 def exclude(case: Case, method: tuple[str, str]) -> str:
     """The option that keeps a method from being compiled."""
+    class_ = _OF_THIS_RUN.sub("*", method[0]).replace(".", "/")
     if case.is_openj9:
-        return f"-Xjit:exclude={{{method[0].replace('.', '/')}.{method[1]}*}}"
-    return f"-XX:CompileCommand=exclude,{method[0].replace('.', '/')}.{method[1]}"
+        return f"-Xjit:exclude={{{class_}.{method[1]}*}}"
+    return f"-XX:CompileCommand=exclude,{class_}.{method[1]}"
 
 
 def limit_bytes(case: Case, name: str) -> int | None:

@@ -65,7 +65,7 @@ def judge(facts: Facts, *, redact: bool = True) -> Result:
     """Judge every report, the newest first. `redact`: without secrets, from here on."""
     reads = [each._replace(report=redact_report(each.report)) for each in facts.read] if redact else [*facts.read]
     facts = facts._replace(read=reads)
-    verdicts = [_verdict(read) for read in reads]
+    verdicts = sorted((_verdict(read) for read in reads), key=_newest_first)
     groups = _grouped(verdicts)
     return Result(facts, verdicts, most_severe_first(_findings(groups, is_search=bool(facts.places))), groups)
 
@@ -88,17 +88,17 @@ def _found(case: Case) -> Iterator[Cause | None]:
 def _grouped(verdicts: Sequence[Verdict]) -> list[Group]:
     """Reports of the same cause, the most frequent first; each group's newest first."""
     by_cause: dict[str, list[Verdict]] = {}
-    for verdict in sorted(verdicts, key=newest_first):
+    for verdict in verdicts:
         by_cause.setdefault(verdict.alike, []).append(verdict)
     return sorted((Group(alike[0], alike) for alike in by_cause.values()), key=lambda group: -len(group.verdicts))
 
 
 def crashed_s(verdict: Verdict) -> float | None:
-    """When it crashed, since the epoch: when the file was written, else as the report says."""
-    return verdict.read.report.at_s if verdict.read.modified_s is None else verdict.read.modified_s
+    """When it crashed, since the epoch: as the report says; where its time zone is unknown, when the file was written."""
+    return verdict.read.modified_s if verdict.read.report.at_s is None else verdict.read.report.at_s
 
 
-def newest_first(verdict: Verdict) -> float:
+def _newest_first(verdict: Verdict) -> float:
     """The key that sorts the newest crash first."""
     return -(crashed_s(verdict) or 0.0)
 

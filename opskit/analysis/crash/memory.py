@@ -139,7 +139,7 @@ def _threads(case: Case) -> Cause | None:
 def _address_space(case: Case) -> Cause | None:
     for name, option in (("AS", "-v"), ("DATA", "-d")):
         limit = limit_bytes(case, name)
-        if limit is None:
+        if limit is None or not _may_be_reached(case, limit):
             continue
         heap, called = case.report.heap.max_bytes, shell.command("ulimit", option)
         reserved = f"-Xmx reserves {short_size(heap)} of it" if heap and heap > limit / 4 else None
@@ -149,6 +149,20 @@ def _address_space(case: Case) -> Cause | None:
             fix=shell.command("ulimit", option, "unlimited"), next_=shell.command("opskit", "limits"),
         )  # fmt: skip
     return None
+
+
+def _may_be_reached(case: Case, limit: int) -> bool:
+    """Whether the process, with what was refused, comes near a limit of its address space."""
+    virtual = case.report.machine.virtual_bytes
+    return virtual is None or virtual + (case.report.event.bytes_refused or 0) >= limit * _NEARLY
+
+
+def _address_words(case: Case) -> str:
+    """That the address space is not what was exhausted."""
+    called, limit, virtual = shell.command("ulimit", "-v"), limit_bytes(case, "AS"), case.report.machine.virtual_bytes
+    if limit is None or virtual is None:
+        return f"{called} is unlimited"
+    return f"{called} was {short_size(limit)}, of which the process used {short_size(virtual)}"
 
 
 def _too_large(case: Case) -> Cause | None:
@@ -223,7 +237,7 @@ def _compressed_oops(case: Case) -> Cause | None:
         case, "crash-compressed-oops", "the place of the Java heap" if accounts else "the place of the Java heap, or strict overcommit accounting",
         f"malloc() got no memory though the machine had {_free_words(case)}: the Java heap below {bound} (compressed oops) may block the growth of"
         f" the native heap{or_refused}",
-        "ulimit -v is unlimited", accounts[1] if accounts else None,
+        _address_words(case), accounts[1] if accounts else None,
         fix=started_with("-XX:HeapBaseMinAddress=8g"), next_=shell.command("sysctl", "vm.overcommit_memory"),
     )  # fmt: skip
 
@@ -262,6 +276,6 @@ def _overcommit(case: Case) -> Cause:
         )  # fmt: skip
     return _cause(
         case, "crash-overcommit", "strict overcommit accounting, as far as the report shows", f"{though}: vm.overcommit_memory=2 refuses so",
-        "ulimit -v is unlimited", None if share is None else f"{machine.maps:,} of {_allowed_maps(case):,} mappings", accounts and accounts[1],
+        _address_words(case), None if share is None else f"{machine.maps:,} of {_allowed_maps(case):,} mappings", accounts and accounts[1],
         next_=shell.command("sysctl", "vm.overcommit_memory", "vm.overcommit_ratio", "vm.overcommit_kbytes"),
     )  # fmt: skip

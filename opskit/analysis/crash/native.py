@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from opskit import shell
-from opskit.analysis.crash.case import Cause, name_of, offset_of, place_of
+from opskit.analysis.crash.case import Cause, name_of, offset_of, place_of, shortened
 from opskit.analysis.crash.meanings import is_null, null_words
 from opskit.analysis.crash.stacks import file_of, is_jdk_library, is_runtime, is_vm, java_frames_of
 from opskit.jvm.logs.crashes.record import Frame
@@ -126,7 +126,7 @@ def _native_method(case: Case) -> str | None:
 
 
 def _inner(frame: Frame) -> str:
-    return f"{frame.name}() at {place_of(frame)}" if frame.name else place_of(frame) or frame.text
+    return f"{shortened(frame.name)}() at {place_of(frame)}" if frame.name else place_of(frame) or frame.text
 
 
 def _site(frame: Frame) -> str:
@@ -139,7 +139,7 @@ def _through(case: Case) -> str:
         return ""
     if through.kind == "C" and not through.library:
         return ", which jumped to an address without code"
-    return f", with a wrong argument for {through.name or name_of(through)}"
+    return f", with a wrong argument for {shortened(through.name) if through.name else name_of(through)}"
 
 
 def _reason(case: Case) -> list[str]:

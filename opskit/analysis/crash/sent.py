@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from opskit import shell
-from opskit.analysis.crash.case import Cause, name_of
+from opskit.analysis.crash.case import Cause, name_of, shortened
 from opskit.analysis.crash.meanings import is_sent
 from opskit.analysis.crash.stacks import file_of, frames_of, is_malloc, is_runtime
 
@@ -36,7 +36,7 @@ def timed_out(case: Case) -> Cause | None:
     if said is None and not (shot and "+AbortVMOnSafepointTimeout" in words):
         return None
     who = (
-        f"thread {thread.name}"
+        f"thread {shortened(thread.name)}"
         if thread is not None and thread.name and shot
         else "a timeout that the JVM's options set"
     )

@@ -22,7 +22,7 @@ Who = Literal[
 
 _RUNTIME = re.compile(
     r"(?:libc|libm|libpthread|libdl|librt|libgcc_s|libstdc\+\+|libc\+\+|ld-linux[\w-]{0,20}|ld|libresolv)(?:-[\d.]{1,9})?\.so[\d.]{0,12}"
-    r"|libnss_[\w-]{1,20}(?:\.[\d]{1,2})?\.so[\d.]{0,9}|libsystem_\w{1,30}\.dylib|(?i:ntdll|kernel32|kernelbase|msvcrt|ucrtbase|vcruntime140|msvcp140)\.dll"
+    r"|libnss_[\w-]{1,20}(?:\.[\d]{1,2})?\.so[\d.]{0,9}|libsystem_\w{1,30}\.dylib|(?i:ntdll|kernel32|kernelbase|msvc[rp][\dt]{1,3}|ucrtbase|vcruntime140(?:_1)?|user32|win32u)\.(?i:dll)"
     r"|ld-musl-[\w]{1,20}\.so\.1|libc\.musl-[\w]{1,20}\.so\.1|linux-vdso\.so\.1|\[vdso\]"
 )
 _VM = re.compile(r"libjvm\.(?:so|dylib)|libj9\w{0,30}\.so|libjclse\w{0,10}\.so|libomr\w{0,20}\.so|jvm\.dll")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from opskit import shell
-from opskit.analysis.crash.case import Cause, exclude, name_of, started_with, task_method
+from opskit.analysis.crash.case import Cause, exclude, name_of, shortened, started_with, task_method
 from opskit.analysis.crash.meanings import is_null, meaning_of, null_words
 from opskit.analysis.crash.native import application_libraries_of
 from opskit.analysis.crash.stacks import class_of, file_of, frames_of, innermost
@@ -60,9 +60,11 @@ def compiler(case: Case) -> Cause | None:
     report = case.report
     method = task_method(report.compile_task)
     name = _compiler_of(report.thread.name if report.thread else None)
-    what = f", compiling {'.'.join(method)}" if method else ""
+    what = f", compiling {shortened('.'.join(method))}" if method else ""
     evidence = (
-        [f"compile task {report.compile_task.strip()}"] if report.compile_task else ["the report names no compile task"]
+        [f"compile task {shortened(report.compile_task.strip())}"]
+        if report.compile_task
+        else ["the report names no compile task"]
     )
     evidence += [f"in {name_of(innermost(report))}"]
     if case.read.replay:
@@ -101,7 +103,7 @@ def collector(case: Case) -> Cause | None:
         return None
     thread, report = case.report.thread, case.report
     evidence = [
-        f"thread {thread.name or thread.kind}" if thread else "",
+        f"thread {shortened(thread.name or thread.kind)}" if thread else "",
         f"in {name_of(report.frame)}" if report.frame else "",
     ]
     evidence += [f"VM operation {report.vm_operation}"] if report.vm_operation else []
@@ -126,7 +128,7 @@ def internal(case: Case) -> Cause | None:
     place = f" ({event.source})" if event.source else ""
     return Cause(
         "crash-jvm-internal", "a failed check in the JVM", f"the JVM ended itself: {said.strip()[:200]}{place}{case.called_by}",
-        [f"thread {case.report.thread.name or case.report.thread.kind}" if case.report.thread else "", "look for it in the JDK's bug database; install the newest update"],
+        [f"thread {shortened(case.report.thread.name or case.report.thread.kind)}" if case.report.thread else "", "look for it in the JDK's bug database; install the newest update"],
         next=case.next_in_core, alike=f"internal {event.source or said[:80]}",
     )  # fmt: skip
 

@@ -14,6 +14,7 @@ from crashreports import (
     facts,
     method,
     native,
+    read,
     refused,
     report,
     signal,
@@ -110,6 +111,7 @@ CASES = {
     "an unresolved function, called by a library on musl": (report(signal(address=0xB8E6, pc=0xB8E6), FOO, APPLICATION, libraries=MUSL), "crash-wrong-libc", "libfoo.so was built for glibc"),
     "the resolver, called by the JDK": (report(signal(), native("libresolv.so.2", "__libc_res_nquery"), native("libnss_dns.so.2"), native("libnet.so"), method("java.net.Inet6AddressImpl.lookupAllHostAddr"), APPLICATION), "crash-jdk-library", "__libc_res_nquery in libresolv.so.2+0x1234 crashed, called by the JDK's library libnet.so"),
     "a library of Windows": (report(Event("signal", "EXCEPTION_ACCESS_VIOLATION"), native("ntdll.dll"), native("lwjgl64.dll"), method("org.lwjgl.opengl.GL11.nglDrawArrays")), "crash-native-library", "lwjgl64.dll"),
+    "the JVM on Windows without symbols": (report(Event("signal", "EXCEPTION_ACCESS_VIOLATION"), Frame("V", "[jvm.dll+0x1]", "jvm.dll"), native("msvcr100.dll"), native("KERNEL32.DLL"), native("ntdll.dll")), "crash-jvm-internal", "jvm.dll"),
     "damaged malloc": (report(signal(), native("libc.so.6", "_int_malloc"), native("libc.so.6", "malloc"), FOO, APPLICATION), "crash-native-heap", "malloc() is damaged"),
     "damaged malloc, noticed by the compiler": (report(signal(), native("libc.so.6", "_int_free"), vm("Arena::destruct_contents"), thread=C2, compile_task=TASK), "crash-native-heap", "malloc() is damaged"),
     "the JDK's library": (report(signal(), native("libnio.so", "read"), method("sun.nio.ch.FileDispatcherImpl.read0"), APPLICATION), "crash-jdk-library", "libnio.so"),
@@ -148,6 +150,7 @@ CASES = {
     "mprotect with few mappings": (refused("Native memory allocation (mprotect) failed to protect 16384 bytes", 16384, free_bytes=MIB), "crash-native-memory", "1 MiB free"),
     "a thread": (refused("Cannot create worker GC thread. Out of system resources.", None), "crash-threads", "refused a further thread"),
     "ulimit -v": (refused(MMAP, limits={"AS": "2000000k/infinity"}), "crash-address-space", "ulimit -v was 1.9 GiB"),
+    "ulimit -v with room": (refused(MMAP, limits={"AS": "40000000k/infinity"}, virtual_bytes=4 * GIB), "crash-overcommit", "though the machine had 20 GiB free"),
     "ulimit -d": (refused(MALLOC, limits={"AS": "infinity/infinity", "DATA": "1000000k/infinity"}), "crash-address-space", "ulimit -d"),
     "larger than the machine": (refused(MMAP, 64 * GIB), "crash-native-memory", "64 GiB of memory at once: the machine has 24 GiB"),
     "the machine is full": (refused(MMAP, free_bytes=100 * MIB), "crash-native-memory", "the machine had 100 MiB free of 24 GiB"),
@@ -232,6 +235,33 @@ def test_options_are_those_of_the_jvm():
     assert (verdict.pattern, verdict.next) == ("crash-compiler", "java -Xint …")
     compiled = report(signal(), method("com.acme.Order.total", "J"))._replace(dialect="openj9")
     assert judge(facts(compiled)).verdicts[0].fix == "java '-Xjit:exclude={com/acme/Order.total*}' …"
+
+
+@pytest.mark.parametrize(
+    ("name", "excluded"),
+    [
+        ("com.acme.Order$$Lambda$14/0x0000000800066840", "com/acme/Order$$Lambda*"),
+        ("com.acme.Order$$Lambda/0x0000000800066840", "com/acme/Order$$Lambda*"),
+        ("com.acme.Order$$Lambda+0x0000000800066840", "com/acme/Order$$Lambda*"),
+        ("java.lang.invoke.LambdaForm$MH/0x0000000800066840", "java/lang/invoke/LambdaForm$MH*"),
+        ("jdk.proxy2.$Proxy17", "jdk/proxy2/$Proxy*"),
+    ],
+)
+def test_a_generated_class_is_excluded_at_the_next_start(name, excluded):
+    """Its number and address differ then."""
+    verdict = judge(facts(report(signal(), method(f"{name}.run", "J", "c2")))).verdicts[0]
+    assert verdict.fix == f"java '-XX:CompileCommand=exclude,{excluded}.run' …"
+
+
+def test_the_newest_is_the_last_that_crashed():
+    """By the time in the report: a copy of it is written later."""
+    made = [
+        read(report(signal(), FOO, at_s=at_s), f"hs_err_pid{number}.log", modified_s=modified_s)
+        for number, (at_s, modified_s) in enumerate([(100.0, 900.0), (300.0, 300.0), (None, 200.0)])
+    ]
+    result = judge(facts(*made))
+    assert [verdict.read.name[10] for verdict in result.verdicts] == ["1", "2", "0"]
+    assert result.groups[0].first is result.verdicts[0]
 
 
 @pytest.mark.parametrize(

@@ -127,6 +127,36 @@ def test_the_first_screen(name, golden):
     assert rows_on(out, 80) <= 24
 
 
+@pytest.mark.parametrize("is_compiling", [False, True], ids=["native", "compiler"])
+def test_the_first_screen_with_a_long_name(is_compiling):
+    """A method of 300 characters fits; its whole name is in the rows."""
+    name = f"com.acme.{'VeryLongName' * 24}.total"
+    made_report = report(signal(), native("libfoo.so", "parse"), method(name), *ENTRY, uptime_s=1.0)
+    if is_compiling:
+        task = f"C2: 1 4 {name.replace('.total', '::total')} (2 bytes)"
+        made_report = report(signal(), vm("Node::in"), thread=Thread("JavaThread", "C2 CompilerThread0"), compile_task=task)  # fmt: skip
+    out = table.render(made(facts(made_report)), 80, 24)
+    assert rows_on(out, 80) <= 24
+    assert "  next: " in out
+    assert name[-30:] in out
+    assert name.replace(".total", "") in table.render(made(facts(made_report)), 400).replace("/", ".")
+
+
+@pytest.mark.parametrize(
+    ("machine", "row"),
+    [
+        (Machine(container="cgroupv1", container_used_bytes=1 << 30), "cgroup cgroupv1, no memory limit, used 1 GiB"),
+        (Machine(container="cgroupv2", container_memory_bytes=2 << 30), "container cgroupv2, limit 2 GiB"),
+        (Machine(container="cgroupv2", container_cpus="1.5"), "container cgroupv2, no memory limit, CPUs 1.5"),
+    ],
+    ids=["none", "memory", "cpus"],
+)  # fmt: skip
+def test_a_container_is_named_by_its_limits(machine, row):
+    """A JVM outside of a container is in a cgroup too."""
+    out = written(facts(report(signal(), APPLICATION, machine=machine)), "table")
+    assert row in [" ".join(line.split()) for line in out.splitlines()]
+
+
 @pytest.mark.parametrize("given", [several, found], ids=lambda function: function.__name__)
 def test_the_first_screen_of_several(given, golden):
     """The most frequent cause, with its command, and the table."""

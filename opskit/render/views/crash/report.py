@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from opskit import shell
-from opskit.analysis.crash.case import SOON_S, age_words, name_of, place_of
-from opskit.analysis.crash.judge import FINDINGS_OF_CAUSES, crashed_s, newest_first, scattered
+from opskit.analysis.crash.case import SOON_S, age_words, name_of, place_of, shortened
+from opskit.analysis.crash.judge import FINDINGS_OF_CAUSES, crashed_s, scattered
 from opskit.analysis.crash.stacks import innermost
 from opskit.jvm.launch import main_of_command
 from opskit.quantities import listed, plural, short_duration
@@ -75,7 +75,7 @@ def _group_fields(shown: Shown) -> Sequence[Field[Group]]:
 
 def _crash_fields(shown: Shown) -> Sequence[Field[Verdict]]:
     return (
-        Field("when", TEXT, "written", lambda verdict: _when(verdict, shown)),
+        Field("when", TEXT, "crashed", lambda verdict: _when(verdict, shown)),
         Field("pid", ID, "pid", lambda verdict: verdict.read.report.pid),
         Field("jvm", TEXT, "jvm", lambda verdict: _main(verdict)),
         Field("signal", TEXT, "signal", _died_of),
@@ -113,7 +113,7 @@ def who(verdict: Verdict) -> str:
     """`JVM 4242 (com.acme.Main)`."""
     report, main = verdict.read.report, _main(verdict)
     pid = "" if report.pid is None else f" {report.pid}"
-    return f"JVM{pid}" + (f" ({main})" if main else "")
+    return f"JVM{pid}" + (f" ({shortened(main)})" if main else "")
 
 
 def died(verdict: Verdict) -> str:
@@ -143,7 +143,7 @@ def _together(result: Result) -> str:
     )
     first = groups[0]
     if result.facts.places:
-        newest = min(result.verdicts, key=newest_first)
+        newest = result.verdicts[0]
         command = shell.command("opskit", "crash", *shell.operands(newest.read.name))
         return f"{crashes} found; the newest: {who(newest)} {died(newest)}; to blame: {newest.blamed}; next: {command}"
     alike = len(first.verdicts)
@@ -196,7 +196,7 @@ def _several(result: Result, shown: Shown) -> list[Block[Any]]:
     """Found reports a row each, the newest first; named ones by cause, with -v each too."""
     blocks: list[Block[Any]] = []
     most = row_limit(shown.top, None if shown.verbose else _ROWS)
-    newest = sorted(result.verdicts, key=newest_first)
+    newest = result.verdicts
     if not result.facts.places:
         title = "causes" if shown.verbose else None
         blocks.append(Block(_group_fields(shown), result.groups[:most], len(result.groups), title))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from opskit.analysis.crash.case import name_of
+from opskit.analysis.crash.case import full_name_of
 from opskit.analysis.crash.memory import FEWEST_MAPS
 from opskit.analysis.crash.native import application_libraries_of
 from opskit.analysis.crash.stacks import frames_of, innermost, java_frames_of
@@ -35,7 +35,7 @@ def main_rows(verdict: Verdict) -> Iterator[Row]:
         ("signal", _signal(verdict)),
         ("message", "; ".join(line.strip() for line in report.event.message[:_MESSAGES]) or None),
         ("frame", _frame(report)),
-        ("application", name_of(verdict.application) if verdict.application else None),
+        ("application", full_name_of(verdict.application) if verdict.application else None),
         ("thread", _thread(report)),
         ("compile task", report.compile_task and report.compile_task.strip()),
         ("VM operation", report.vm_operation),
@@ -44,7 +44,7 @@ def main_rows(verdict: Verdict) -> Iterator[Row]:
         ("heap", _heap(report.heap)),
         ("memory", _memory(report.machine)),
         ("machine", _machine(report.machine)),
-        ("container", _container(report.machine)),
+        ("container" if _is_limited(report.machine) else "cgroup", _container(report.machine)),
         ("limits", _limits(report.machine)),
         ("core file", _core(verdict)),
         ("replay file", verdict.read.replay),
@@ -112,6 +112,11 @@ def _machine(machine: Machine) -> str | None:
     return ", ".join(part for part in parts if part) or None
 
 
+def _is_limited(machine: Machine) -> bool:
+    """Whether a container is certain: JVMs up to 21 name the cgroup of a JVM outside of one too."""
+    return machine.container_memory_bytes is not None or machine.container_cpus is not None
+
+
 def _container(machine: Machine) -> str | None:
     if machine.container is None:
         return None
@@ -121,6 +126,7 @@ def _container(machine: Machine) -> str | None:
         ("most used", machine.container_max_used_bytes),
     )
     known = [f"{name} {short_size(count)}" for name, count in sizes if count is not None]
+    known = known if machine.container_memory_bytes is not None else ["no memory limit", *known]
     cpus = [f"CPUs {machine.container_cpus}"] if machine.container_cpus else []
     return ", ".join([machine.container, *known, *cpus])
 

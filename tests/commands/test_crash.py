@@ -111,13 +111,13 @@ def test_a_machine_without_reports(inprocess, tmp_path):
 
 
 def test_reports_that_are_found(inprocess, place, tmp_path):
-    """In the working directory: a row each, and the command for the newest."""
+    """In the working directory: a row each, and the command for the newest by the time in the reports."""
     path = place("jdk17-unsafe", "jdk25-native")
     os.utime(path / "hs_err_pid1.log", (1_700_000_000, 1_700_000_000))
     done = inprocess("crash", cwd=str(path))
     assert done.code == 1
-    assert f"next: opskit crash {path}/hs_err_pid2.log\n" in done.out
-    assert done.out.index("hs_err_pid2.log") < done.out.index("hs_err_pid1.log")
+    assert f"next: opskit crash {path}/hs_err_pid1.log\n" in done.out
+    assert done.out.index("hs_err_pid1.log") < done.out.index("hs_err_pid2.log")
 
 
 def test_secrets_are_hidden_unless_asked_for(inprocess):

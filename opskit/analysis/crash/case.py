@@ -6,7 +6,16 @@ import re
 from typing import TYPE_CHECKING
 
 from opskit import shell
-from opskit.analysis.crash.stacks import Culprit, application_frame, culprit_of, file_of, is_java, java_frames_of
+from opskit.analysis.crash.stacks import (
+    Culprit,
+    application_frame,
+    class_of,
+    culprit_of,
+    file_of,
+    is_java,
+    is_jdk_class,
+    java_frames_of,
+)
 from opskit.quantities import duration, hexadecimal, integer
 from opskit.records import NamedTuple
 
@@ -84,6 +93,14 @@ class Case(NamedTuple):
     def called_by(self) -> str:
         """`, called by com.acme.Order.total`; empty without an application frame."""
         return f", called by {name_of(self.application)}" if self.application else ""
+
+    @property
+    def native_method(self) -> Frame | None:
+        """The method of the application whose native code ran; None where the JVM or the JDK ran."""
+        thread, frames = self.report.thread, java_frames_of(self.report)
+        if thread is None or thread.state != "_thread_in_native" or not frames or is_jdk_class(class_of(frames[0])):
+            return None
+        return frames[0]
 
     @property
     def again(self) -> str:

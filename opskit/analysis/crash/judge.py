@@ -36,6 +36,7 @@ _PATTERNS: Sequence[Callable[[Case], Cause | None]] = (
     native.wrong_libc,
     native.library_missing,
     native.library,
+    native.in_native_method,
     vm.compiler,
     vm.collector,
     vm.internal,

@@ -43,7 +43,7 @@ _CODES = {
     "ILL_ILLOPC": "unknown instruction",
     "ILL_ILLOPN": "unknown operand of an instruction",
     "ILL_PRVOPC": "privileged instruction",
-    "SI_KERNEL": "the address is not canonical, and the kernel does not report it: a pointer was overwritten with other data",
+    "SI_KERNEL": "the address is not canonical, and the kernel does not report it: an overwritten pointer, or a wrong length or offset",
 }
 
 

@@ -109,12 +109,48 @@ def library(case: Case) -> Cause | None:
     frame = case.culprit.frame
     if case.culprit.who != "library" or frame is None:
         return None
-    name = file_of(frame.library)
-    method = _native_method(case)
+    name, path = file_of(frame.library), path_of(case.report, frame)
+    method, jumped = _native_method(case), _jump(case)
     return Cause(
-        "crash-native-library", f"native library {name}", f"native library {name} crashed in {_inner(frame)}{method or case.called_by}{_through(case)}",
-        _reason(case), next=case.debugger or _symbols(case, frame) or case.again, alike=f"library {_site(frame)}",
+        "crash-native-library", f"native library {name}", f"native library {name} crashed in {_inner(frame)}{method or case.called_by}"
+        + (f"; it {jumped}" if jumped else _through(case)),
+        _reason(case), next=case.debugger or _missing(case, path) or _symbols(case, frame) or case.again, alike=f"library {_site(frame)}",
     )  # fmt: skip
+
+
+def in_native_method(case: Case) -> Cause | None:
+    """The C library, or an address without code, below a native method: the frame of its library is not on the stack."""
+    method, through = case.native_method, case.culprit.frame
+    if method is None or case.culprit.who not in ("runtime", "nowhere"):
+        return None
+    loaded = application_libraries_of(case.report)
+    named = [file_of(path) or path for path in loaded]
+    jumped = _jump(case)
+    what = jumped or f"gave {name_of(through)} a wrong argument"
+    evidence = [] if not loaded else [f"the application has loaded {listed(named, 4)}"]
+    only = loaded[0] if len(loaded) == 1 else None
+    return Cause(
+        "crash-native-library", f"native library {named[0]}" if only else f"the native code of {name_of(method)}",
+        f"the native code of {name_of(method)} {what}", [*_about_address(case), "the stack was not unwound to its library", *evidence],
+        next=case.debugger or _missing(case, only) or case.again, alike=f"native {name_of(method)} {_site(through) if through and not jumped else ''}",
+    )  # fmt: skip
+
+
+def _jump(case: Case) -> str | None:
+    """`called a function at the null pointer`; None where the program counter is at code."""
+    event = case.report.event
+    if event.kind != "signal" or event.pc is None or not (is_null(event.pc) or event.pc == event.address):
+        return None
+    if is_null(event.pc):
+        return (
+            "called a function at the null pointer: dlsym() or a table of functions lacks it, or a library is missing"
+        )
+    return f"jumped to 0x{event.pc:x}, where there is no code: an overwritten stack, or a pointer that is no function"
+
+
+def _missing(case: Case, path: str | None) -> str | None:
+    """The command that shows the libraries that one needs, where it called a function that does not exist."""
+    return shell.command("ldd", *shell.operands(path)) if path and is_null(case.report.event.pc) else None
 
 
 def _native_method(case: Case) -> str | None:
@@ -143,17 +179,20 @@ def _through(case: Case) -> str:
 
 
 def _reason(case: Case) -> list[str]:
-    """What the address says."""
+    """What the address says, and what the stack lacks."""
+    unnamed = case.culprit.frame is not None and case.culprit.frame.name is None
+    return [*_about_address(case), *(["the library has no symbols"] if unnamed else [])]
+
+
+def _about_address(case: Case) -> list[str]:
     event = case.report.event
     found = []
-    if event.name in ("SIGSEGV", "SIGBUS") and event.code != "SI_KERNEL" and is_null(event.address):
+    if event.name in ("SIGSEGV", "SIGBUS") and event.code != "SI_KERNEL" and is_null(event.address) and not _jump(case):
         found.append(f"it used {null_words(event.address or 0)}")
     elif event.code == "FPE_INTDIV":
         found.append("it divided by zero")
     if event.code == "SI_KERNEL":
-        found.append("its pointer was overwritten: the address is not canonical")
-    if case.culprit.frame is not None and case.culprit.frame.name is None:
-        found.append("the library has no symbols")
+        found.append("the address is not canonical: an overwritten pointer, or a wrong length or offset")
     return found
 
 

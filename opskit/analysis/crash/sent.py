@@ -75,11 +75,12 @@ def sent(case: Case) -> Cause | None:
 def _own(case: Case) -> Cause | None:
     """A signal that the process raised itself: native code called raise() or pthread_kill()."""
     event, frame = case.report.event, case.culprit.frame
-    who = (
-        f"native code in {file_of(frame.library)}"
-        if frame and frame.library and not is_runtime(frame)
-        else "native code of the process itself"
-    )
+    if frame and frame.library and not is_runtime(frame):
+        who = f"native code in {file_of(frame.library)}"
+    else:
+        who = (
+            f"the native code of {name_of(case.native_method)}" if case.native_method else "native code of the process"
+        )
     return Cause(
         "crash-signal-sent", who, f"{who} raised {event.name} itself, by raise() or kill()",
         [f"si_code {event.code}, sent by its own PID {case.report.pid}", f"frame {name_of(case.report.frame)}"], next=case.next_in_core,
@@ -118,9 +119,12 @@ def damaged_heap(case: Case) -> Cause | None:
     if said is None and (inside is None or not frames or not is_runtime(frames[0])):
         return None
     found = f"{said} (glibc)" if said else f"it failed in {name_of(inside)}"
+    is_free = inside is not None and "free" in (inside.name or "")
+    wrong = f", or gave free() a wrong pointer{case.called_by}" if is_free else ""
     return Cause(
         "crash-native-heap", "native code that wrote outside of its memory",
-        "the memory of malloc() is damaged: a native library wrote beyond its block, or freed it twice, some time before",
+        f"the memory of malloc() is damaged: a native library wrote beyond its block, or freed it twice, some time before{wrong}",
         [found, "the frame is where it was noticed, not where it happened"],
-        fix=shell.command("env", "MALLOC_CHECK_=3", "MALLOC_PERTURB_=165", "java", "-Xcheck:jni", shell.Syntax("…")), next=case.next_in_core,
+        # Since glibc 2.34 the checks are in a library of their own.
+        fix=shell.command("env", "LD_PRELOAD=libc_malloc_debug.so.0", "MALLOC_CHECK_=3", "MALLOC_PERTURB_=165", "java", "-Xcheck:jni", shell.Syntax("…")), next=case.next_in_core,
     )  # fmt: skip

@@ -203,9 +203,12 @@ def _no_library(top: Frame) -> Who:
 def _in_library(frame: Frame, top: Frame, above: Frame | None) -> Culprit:
     """The library that called the JVM or the C library; the JVM, where it called neither as far as the names tell."""
     through = None if frame is top else top
+    is_jdk = is_jdk_library(frame)
     if above is not None and is_vm(above) and not (above.name or "").startswith(_INTERFACE):
-        return Culprit("jvm", top)
-    if is_jdk_library(frame):
+        # An application calls the JVM by JNI alone: the function that it called may be gone by a tail call.
+        is_call = not is_jdk and above is top and above.name is not None
+        return Culprit("library", frame, through) if is_call else Culprit("jvm", top)
+    if is_jdk:
         return Culprit("jvm", top) if above is not None and is_vm(above) else Culprit("jdk-library", frame, through)
     return Culprit("library", frame, through)
 

@@ -67,6 +67,7 @@ CASES = {
     "kill while Unsafe runs": (report(sent(), vm("Unsafe_PutLong"), *UNSAFE, APPLICATION, *ENTRY), "crash-signal-sent", "process 99"),
     "kill with SIGBUS": (report(sent(name="SIGBUS"), FOO, APPLICATION, *ENTRY), "crash-signal-sent", "sent SIGBUS"),
     "raise() of its own": (report(sent("SI_TKILL", 4242), native("libc.so.6", "raise"), FOO), "crash-signal-sent", "libfoo.so raised SIGSEGV itself"),
+    "raise() of a native method": (report(sent("SI_TKILL", 4242), native("libc.so.6"), APPLICATION), "crash-signal-sent", "the native code of com.acme.Order.total raised SIGSEGV itself"),
     "a thread that is late to a safepoint": (report(Event("signal", "SIGILL", 4, "SI_TKILL", sender_pid=4242), method("com.acme.Order.total", "J", "c2"), jvm_arguments="-XX:+AbortVMOnSafepointTimeout"), "crash-timeout", "thread main did not reach a safepoint in time"),
     "a timeout that is a failed check": (report(internal("fatal error: Safepoint sync time longer than 10000 ms detected"), vm("VMError::report"), vm("SafepointSynchronize::begin")), "crash-timeout", "longer than 10000 ms"),
     "the heap in memory without a page": (bus(at="0x7f: /memfd:java_heap (deleted)"), "crash-large-pages", "no page left"),
@@ -97,9 +98,15 @@ CASES = {
     "a library": (report(signal(address=0x18), FOO, APPLICATION, *ENTRY), "crash-native-library", "libfoo.so crashed in parse() at libfoo.so+0x1234, called by com.acme.Order.total"),
     "memcpy for a library": (report(signal(), native("libc.so.6", "__memcpy_avx_unaligned"), FOO, APPLICATION, *ENTRY), "crash-native-library", "with a wrong argument for __memcpy_avx_unaligned"),
     "JNI with a bad reference": (report(signal(), vm("jni_GetArrayLength"), FOO, APPLICATION, *ENTRY), "crash-native-library", "with a wrong argument for jni_GetArrayLength"),
+    "a JNI function that is gone by a tail call": (report(signal(), vm("AccessInternal::dispatch"), FOO, APPLICATION, *ENTRY), "crash-native-library", "with a wrong argument for AccessInternal::dispatch"),
+    "deep in the JVM, called by a library": (report(signal(), vm("Klass::find"), vm("LinkResolver::resolve"), FOO, APPLICATION, *ENTRY), "crash-jvm-internal", "Klass::find"),
+    "memcpy, its caller not on the stack": (report(signal(code="SI_KERNEL", address=0), native("libc.so.6"), APPLICATION, *ENTRY), "crash-native-library", "the native code of com.acme.Order.total gave libc.so.6+0x1234 a wrong argument"),
+    "a method of the JDK in libc": (report(signal(), native("libc.so.6"), method("java.net.Inet6AddressImpl.lookup"), APPLICATION), "crash-unexplained", "does not show who is to blame"),
     "a stub for a library": (report(signal(), stub("StubRoutines::jbyte_arraycopy"), vm("jni_GetByteArrayRegion"), FOO, APPLICATION), "crash-native-library", "libfoo.so"),
     "division by zero": (report(signal("SIGFPE", "FPE_INTDIV", None), FOO, APPLICATION), "crash-native-library", "libfoo.so"),
-    "a jump to nowhere": (report(signal(address=0, pc=0), Frame("C", "0x0000000000000000"), FOO, APPLICATION), "crash-native-library", "jumped to an address without code"),
+    "a jump to nowhere": (report(signal(address=0, pc=0), Frame("C", "0x0000000000000000"), FOO, APPLICATION), "crash-native-library", "it called a function at the null pointer"),
+    "a jump to nowhere, its caller not on the stack": (report(signal(address=0, pc=0), Frame("C", "0x0000000000000000"), APPLICATION), "crash-native-library", "the native code of com.acme.Order.total called a function at the null pointer"),
+    "a jump into data": (report(signal(address=0x7F00, pc=0x7F00), FOO, APPLICATION), "crash-native-library", "it jumped to 0x7f00, where there is no code"),
     "a jump to nowhere after a failed load": (report(signal(address=0, pc=0), Frame("C", "0x0000000000000000"), APPLICATION, last_events=("java/lang/UnsatisfiedLinkError: no foo in java.library.path",)), "crash-library-missing", "could not be loaded"),
     "an agent": (report(signal(), native("libprofiler.so", "sample"), vm("JvmtiExport::post"), APPLICATION, jvm_arguments="-agentpath:/opt/x/libprofiler.so=start -Xmx1g"), "crash-agent", "libprofiler.so"),
     "a profiler that was attached": (report(signal(), native("libasyncProfiler.so", "StackFrame::pc"), APPLICATION), "crash-agent", "libasyncProfiler.so"),
@@ -113,6 +120,7 @@ CASES = {
     "a library of Windows": (report(Event("signal", "EXCEPTION_ACCESS_VIOLATION"), native("ntdll.dll"), native("lwjgl64.dll"), method("org.lwjgl.opengl.GL11.nglDrawArrays")), "crash-native-library", "lwjgl64.dll"),
     "the JVM on Windows without symbols": (report(Event("signal", "EXCEPTION_ACCESS_VIOLATION"), Frame("V", "[jvm.dll+0x1]", "jvm.dll"), native("msvcr100.dll"), native("KERNEL32.DLL"), native("ntdll.dll")), "crash-jvm-internal", "jvm.dll"),
     "damaged malloc": (report(signal(), native("libc.so.6", "_int_malloc"), native("libc.so.6", "malloc"), FOO, APPLICATION), "crash-native-heap", "malloc() is damaged"),
+    "free() of a wrong pointer": (report(signal(), native("libc.so.6", "__libc_free"), APPLICATION), "crash-native-heap", "gave free() a wrong pointer, called by com.acme.Order.total"),
     "damaged malloc, noticed by the compiler": (report(signal(), native("libc.so.6", "_int_free"), vm("Arena::destruct_contents"), thread=C2, compile_task=TASK), "crash-native-heap", "malloc() is damaged"),
     "the JDK's library": (report(signal(), native("libnio.so", "read"), method("sun.nio.ch.FileDispatcherImpl.read0"), APPLICATION), "crash-jdk-library", "libnio.so"),
     "a foreign function": (report(signal(), native("libc.so.6", "strlen"), stub("RuntimeStub::nep_invoker_blob"), method("java.lang.invoke.LambdaForm$MH.invoke"), APPLICATION), "crash-foreign-function", "com.acme.Order.total called strlen"),
@@ -180,7 +188,7 @@ def test_cause(name):
         (signal(address=0), "access to the null pointer: nothing is mapped there"),
         (signal(address=24), "access to the null pointer plus 24 bytes: nothing is mapped there"),
         (signal(code="SEGV_ACCERR"), "access to 0x7f0012345678: its mapping does not allow the access"),
-        (signal(code="SI_KERNEL", address=0), "the address is not canonical, and the kernel does not report it: a pointer was overwritten with other data"),
+        (signal(code="SI_KERNEL", address=0), "the address is not canonical, and the kernel does not report it: an overwritten pointer, or a wrong length or offset"),
         (signal(address=8, pc=8), "jump to the null pointer plus 8 bytes, where there is no code"),
         (signal("SIGFPE", "FPE_INTDIV"), "integer division by zero"),
         (sent(), "another process sent it, or the JVM itself: no memory access failed"),
@@ -198,6 +206,13 @@ def test_a_pointer_that_is_not_canonical_is_no_null_pointer():
     verdict = judge(facts(report(signal(code="SI_KERNEL", address=0), FOO, APPLICATION))).verdicts[0]
     assert verdict.pattern == "crash-native-library"
     assert not any("null" in each for each in verdict.evidence)
+
+
+def test_what_a_library_lacks_is_the_closer_look():
+    """Where it called a function at the null pointer, with its frame on the stack or without."""
+    event = signal(address=0, pc=0)
+    for frames in ((FOO, APPLICATION), (Frame("C", "0x0000000000000000"), APPLICATION)):
+        assert judge(facts(report(event, *frames))).findings[0].next == "ldd /opt/acme/libfoo.so"
 
 
 def test_the_method_of_the_compile_task_is_excluded():

@@ -50,7 +50,7 @@ def java_heap(case: Case) -> Cause | None:
     return Cause(
         "crash-java-heap", "the application's use of memory", f"OutOfMemoryError: {what}: {_HEAP[what]}{_asked_by(case)}", evidence,
         started_with("-XX:+HeapDumpOnOutOfMemoryError") if option else None,
-        next=case.again if what.startswith("Requested") else shell.command("opskit", "jmap-diff", _PID, "--live", "-c", 5),
+        next=case.again if what.startswith("Requested") else shell.command("opskit", "jmap-diff", _PID, "--live", "-c", 5), alike=f"heap {what}",
     )  # fmt: skip
 
 

@@ -333,6 +333,17 @@ def test_limits_are_those_of_the_report():
     assert judge(facts(made)).verdicts[0].pattern == "crash-native-memory"
 
 
+def test_full_heap_and_full_metaspace_are_two_causes():
+    """They have the same code, and are repaired in other places."""
+    made = [
+        report(Event("java-heap", f"OutOfMemory encountered: {what}"), APPLICATION)
+        for what in ("Java heap space", "Metaspace", "Requested array size exceeds VM limit")
+    ]
+    result = judge(facts(*made))
+    assert len(result.groups) == 3
+    assert [verdict.next for verdict in result.verdicts][2] == "opskit crash -v hs_err_pid4242.log"
+
+
 def test_unpacked_libraries_are_alike():
     """Their names have a number that differs from run to run."""
     made = [

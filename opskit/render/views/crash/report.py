@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from opskit.render.report import About
 
 _ROWS, _PLACES, _NAMES = 10, 6, 3
+_WHERE = "a JVM writes hs_err_pidN.log to -XX:ErrorFile, else to its working directory, else to /tmp, inside its container"
 _STATUS = "exit status 134: the JVM called abort(), as a rule after it wrote a report; 139: SIGSEGV without a report (native stack overflow, core file); 137: SIGKILL"
 
 
@@ -224,6 +225,8 @@ def _notes(result: Result, shown: Shown) -> Iterator[str]:
     for verdict in result.verdicts[:1]:
         yield from _of_report(verdict, result)
     if facts.places and not result.verdicts:
+        if not shown.named:
+            yield _WHERE
         listing = f"`{shell.command('coredumpctl', 'list', 'java')}`, " if facts.has_coredumpctl else ""
         yield f"{_STATUS}: {listing}`{shell.command('opskit', 'oom')}`"
 

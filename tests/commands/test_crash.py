@@ -63,6 +63,7 @@ def test_where_a_report_is_read_from(inprocess, place, tmp_path, given):
     done = inprocess("crash", *words, stdin=stdin)
     assert done.code == 1
     assert "to blame: com.acme.shop.Crashes$Prices.store" in done.out
+    assert (given != "standard input") == ("next: opskit crash -v -\n" not in done.out)
 
 
 def test_several_reports(inprocess, place):

@@ -103,9 +103,14 @@ class Case(NamedTuple):
         return frames[0]
 
     @property
+    def whole_file(self) -> str | None:
+        """The file of the whole report, where this is only the header in a program's output."""
+        return None if self.report.complete else self.report.report_file
+
+    @property
     def again(self) -> str:
         """The command that shows the whole report; of standard input, the end of the pipe."""
-        name = self.read.name
+        name = self.whole_file or self.read.name
         return shell.command("opskit", "crash", "-v", *((name,) if name == "-" else shell.operands(name)))
 
     @property

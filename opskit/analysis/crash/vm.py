@@ -205,5 +205,5 @@ def unexplained(case: Case) -> Cause:
         "crash-unexplained", name_of(frame) if frame else "unknown",
         f"{event.name}{where}{case.called_by}: the report does not show who is to blame",
         [meaning_of(event) or event.name, *lacks],
-        next=case.debugger or shell.command("ulimit", "-c", "unlimited"), alike=f"unknown {event.name} {_site(case)}",
+        next=case.again if case.whole_file else case.debugger or shell.command("ulimit", "-c", "unlimited"), alike=f"unknown {event.name} {_site(case)}",
     )  # fmt: skip

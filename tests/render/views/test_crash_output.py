@@ -30,4 +30,5 @@ def test_the_whole_report_is_named():
     facts = Facts([Read("out.log", parse(OUTPUT, "out.log"))])
     result = judge(facts)
     notes = view(About("HOST", "2026-01-02T03:04:05Z", "VERSION", "opskit crash"), result, Shown()).footer
+    assert result.findings[0].next == "opskit crash -v '/srv/my app/hs_err_pid22510.log'"
     assert any(note.endswith("the whole report: opskit crash '/srv/my app/hs_err_pid22510.log'") for note in notes)

@@ -60,7 +60,9 @@ MACHINE: Sequence[Field[Machine]] = (
     Field("swap_free_bytes", SIZE),
     Field("load"),
     Field("limits", map_of(TEXT), help="soft/hard, as the report writes them"),
-    Field("container", help="cgroupv1 or cgroupv2, before JDK 22 also outside of a container; null: neither, or not said"),
+    Field(
+        "container", help="cgroupv1 or cgroupv2, before JDK 22 also outside of a container; null: neither, or not said"
+    ),
     Field("container_memory_bytes", SIZE, help="its limit"),
     Field("container_used_bytes", SIZE),
     Field("container_max_used_bytes", SIZE),

@@ -24,7 +24,9 @@ if TYPE_CHECKING:
     from opskit.render.report import About
 
 _ROWS, _PLACES, _NAMES = 10, 6, 3
-_WHERE = "a JVM writes hs_err_pidN.log to -XX:ErrorFile, else to its working directory, else to /tmp, inside its container"
+_WHERE = (
+    "a JVM writes hs_err_pidN.log to -XX:ErrorFile, else to its working directory, else to /tmp, inside its container"
+)
 _STATUS = "exit status 134: the JVM called abort(), as a rule after it wrote a report; 139: SIGSEGV without a report (native stack overflow, core file); 137: SIGKILL"
 
 

@@ -175,6 +175,8 @@ def test_verdicts_of_several():
     )
     same = facts(*(read(report(signal(), native("libfoo.so"), APPLICATION), f"hs_err_pid{pid}.log") for pid in (1, 2)))
     assert made(same).verdict == ["2 crashes, all alike in libfoo.so+0x1234"]
+    copies = [report(signal(), native("libc.so.6", "memcpy"), native("libfoo.so"), APPLICATION)] * 2
+    assert made(facts(*copies)).verdict == ["2 crashes, all alike, to blame: native library libfoo.so"]
 
 
 def test_named_directories_without_reports():

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from opskit import shell
 from opskit.analysis.crash.case import SOON_S, age_words, name_of, place_of, shortened
 from opskit.analysis.crash.judge import FINDINGS_OF_CAUSES, crashed_s, scattered
-from opskit.analysis.crash.stacks import innermost
+from opskit.analysis.crash.stacks import innermost, is_runtime
 from opskit.jvm.launch import main_of_command
 from opskit.quantities import listed, plural, short_duration
 from opskit.records import NamedTuple
@@ -150,11 +150,9 @@ def _together(result: Result) -> str:
         command = shell.command("opskit", "crash", *shell.operands(newest.read.name))
         return f"{crashes} found; the newest: {who(newest)} {died(newest)}; to blame: {newest.blamed}; next: {command}"
     alike = len(first.verdicts)
-    place = (
-        place_of(frame)
-        if (frame := innermost(first.first.read.report)) and first.first.pattern in _IN_LIBRARY
-        else None
-    )
+    frame = innermost(first.first.read.report)
+    in_library = frame is not None and first.first.pattern in _IN_LIBRARY and not is_runtime(frame)
+    place = place_of(frame) if frame is not None and in_library else None
     blamed = f" in {place}" if place else f", to blame: {first.first.blamed}"
     if len(groups) == 1:
         return f"{crashes}, all alike{blamed}"

@@ -22,6 +22,7 @@ _KNOWN_AGENTS = (
 )  # fmt: skip
 _MUSL = re.compile(r"ld-musl-\w{1,20}\.so\.1|libc\.musl-\w{1,20}\.so\.1")
 _GLIBC = re.compile(r"libc\.so\.6|libc-2[\d.]{1,5}\.so|ld-linux[\w-]{0,20}\.so\.\d|libgcompat\.so\.0")
+_DELETED = " (deleted)"  # of a library that was unpacked into a temporary file
 _LARGEST_OFFSET = 1 << 24  # of a function in a library
 _LINKING = (
     "symbol not found",
@@ -94,7 +95,9 @@ def wrong_libc(case: Case) -> Cause | None:
 def library_missing(case: Case) -> Cause | None:
     """A call through a null pointer after a library could not be loaded."""
     event = case.report.event
-    said = next((line for line in reversed(case.report.last_events) if "UnsatisfiedLinkError" in line), None)
+    # The verifier loads the class for a catch clause.
+    thrown = (line for line in reversed(case.report.last_events) if "oading class" not in line)
+    said = next((line for line in thrown if "UnsatisfiedLinkError" in line), None)
     if event.kind != "signal" or said is None or not is_null(event.pc):
         return None
     return Cause(
@@ -124,7 +127,7 @@ def in_native_method(case: Case) -> Cause | None:
     if method is None or case.culprit.who not in ("runtime", "nowhere"):
         return None
     loaded = application_libraries_of(case.report)
-    named = [file_of(path) or path for path in loaded]
+    named = [(file_of(path) or path).removesuffix(_DELETED) for path in loaded]
     jumped = _jump(case)
     what = jumped or f"gave {name_of(through)} a wrong argument"
     evidence = [] if not loaded else [f"the application has loaded {listed(named, 4)}"]
@@ -150,7 +153,11 @@ def _jump(case: Case) -> str | None:
 
 def _missing(case: Case, path: str | None) -> str | None:
     """The command that shows the libraries that one needs, where it called a function that does not exist."""
-    return shell.command("ldd", *shell.operands(path)) if path and is_null(case.report.event.pc) else None
+    return (
+        shell.command("ldd", *shell.operands(path))
+        if path and is_null(case.report.event.pc) and not path.endswith(_DELETED)
+        else None
+    )
 
 
 def _native_method(case: Case) -> str | None:

@@ -107,6 +107,7 @@ CASES = {
     "a jump to nowhere": (report(signal(address=0, pc=0), Frame("C", "0x0000000000000000"), FOO, APPLICATION), "crash-native-library", "it called a function at the null pointer"),
     "a jump to nowhere, its caller not on the stack": (report(signal(address=0, pc=0), Frame("C", "0x0000000000000000"), APPLICATION), "crash-native-library", "the native code of com.acme.Order.total called a function at the null pointer"),
     "a jump into data": (report(signal(address=0x7F00, pc=0x7F00), FOO, APPLICATION), "crash-native-library", "it jumped to 0x7f00, where there is no code"),
+    "a jump to nowhere after the verifier loaded the class": (report(signal(address=0, pc=0), Frame("C", "0x0000000000000000"), APPLICATION, last_events=("0.31 Loading class java/lang/UnsatisfiedLinkError done",)), "crash-native-library", "called a function at the null pointer"),
     "a jump to nowhere after a failed load": (report(signal(address=0, pc=0), Frame("C", "0x0000000000000000"), APPLICATION, last_events=("java/lang/UnsatisfiedLinkError: no foo in java.library.path",)), "crash-library-missing", "could not be loaded"),
     "an agent": (report(signal(), native("libprofiler.so", "sample"), vm("JvmtiExport::post"), APPLICATION, jvm_arguments="-agentpath:/opt/x/libprofiler.so=start -Xmx1g"), "crash-agent", "libprofiler.so"),
     "a profiler that was attached": (report(signal(), native("libasyncProfiler.so", "StackFrame::pc"), APPLICATION), "crash-agent", "libasyncProfiler.so"),
@@ -353,3 +354,10 @@ def test_unpacked_libraries_are_alike():
     result = judge(facts(*made))
     assert [len(group.verdicts) for group in result.groups] == [2]
     assert result.findings[0].summary.startswith("2 crashes alike, the newest: native library librocksdbjni")
+
+
+def test_a_library_whose_file_was_deleted_is_named_without_the_mark():
+    """It is in no command: its file is gone."""
+    made = report(signal(address=0, pc=0), Frame("C", "0x0"), APPLICATION, libraries=("/tmp/libx.so (deleted)",))
+    verdict = judge(facts(made)).verdicts[0]
+    assert (verdict.blamed, verdict.next) == ("native library libx.so", "opskit crash -v hs_err_pid4242.log")

@@ -124,11 +124,11 @@ def library(case: Case) -> Cause | None:
 def in_native_method(case: Case) -> Cause | None:
     """The C library, or an address without code, below a native method: the frame of its library is not on the stack."""
     method, through = case.native_method, case.culprit.frame
-    if method is None or case.culprit.who not in ("runtime", "nowhere"):
+    jumped = _jump(case)
+    if method is None or not (jumped or case.culprit.who in ("runtime", "nowhere")):
         return None
     loaded = application_libraries_of(case.report)
     named = [(file_of(path) or path).removesuffix(_DELETED) for path in loaded]
-    jumped = _jump(case)
     what = jumped or f"gave {name_of(through)} a wrong argument"
     evidence = [] if not loaded else [f"the application has loaded {listed(named, 4)}"]
     only = loaded[0] if len(loaded) == 1 else None

@@ -106,6 +106,7 @@ CASES = {
     "division by zero": (report(signal("SIGFPE", "FPE_INTDIV", None), FOO, APPLICATION), "crash-native-library", "libfoo.so"),
     "a jump to nowhere": (report(signal(address=0, pc=0), Frame("C", "0x0000000000000000"), FOO, APPLICATION), "crash-native-library", "it called a function at the null pointer"),
     "a jump to nowhere, its caller not on the stack": (report(signal(address=0, pc=0), Frame("C", "0x0000000000000000"), APPLICATION), "crash-native-library", "the native code of com.acme.Order.total called a function at the null pointer"),
+    "a jump to nowhere, straight below the method": (report(signal(address=0, pc=0), APPLICATION, *ENTRY), "crash-native-library", "the native code of com.acme.Order.total called a function at the null pointer"),
     "a jump into data": (report(signal(address=0x7F00, pc=0x7F00), FOO, APPLICATION), "crash-native-library", "it jumped to 0x7f00, where there is no code"),
     "a jump to nowhere after the verifier loaded the class": (report(signal(address=0, pc=0), Frame("C", "0x0000000000000000"), APPLICATION, last_events=("0.31 Loading class java/lang/UnsatisfiedLinkError done",)), "crash-native-library", "called a function at the null pointer"),
     "a jump to nowhere after a failed load": (report(signal(address=0, pc=0), Frame("C", "0x0000000000000000"), APPLICATION, last_events=("java/lang/UnsatisfiedLinkError: no foo in java.library.path",)), "crash-library-missing", "could not be loaded"),

@@ -145,7 +145,7 @@ def in_vm(case: Case) -> Cause | None:
             f"or memory damaged by {listed([file_of(path) or path for path in loaded], 3)}: -Xcheck:jni tells"
         )
     return Cause(
-        "crash-jvm-internal", "the JVM", f"the JVM crashed in {name_of(frame)}{case.called_by}: by a bug of the JVM, or because its memory was damaged before",
+        "crash-jvm-internal", "the JVM, or memory that was damaged before", f"the JVM crashed in {name_of(frame)}{case.called_by}: a bug of the JVM, or memory that was damaged before",
         evidence, next=started_with("-Xcheck:jni") if loaded else case.next_in_core, alike=f"jvm {_site(case)}",
     )  # fmt: skip
 

@@ -51,7 +51,7 @@ def agent(case: Case) -> Cause | None:
     )
     return Cause(
         "crash-agent", f"agent {name}", f"the agent {name} crashed: {name_of(frame)}{_through(case)}", [how, *_reason(case)],
-        next=case.next_in_core, alike=f"agent {_site(frame)}",
+        next=case.debugger or _symbols(case, frame) or case.again, alike=f"agent {_site(frame)}",
     )  # fmt: skip
 
 

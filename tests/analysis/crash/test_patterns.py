@@ -210,6 +210,12 @@ def test_a_pointer_that_is_not_canonical_is_no_null_pointer():
     assert not any("null" in each for each in verdict.evidence)
 
 
+def test_the_function_of_an_agent_without_symbols_is_the_closer_look():
+    """As for a library of the application."""
+    found = judge(facts(report(signal(), native("libfoo.so"), jvm_arguments="-agentlib:foo"))).findings[0]
+    assert (found.code, found.next) == ("crash-agent", "addr2line -Cfe /opt/acme/libfoo.so 0x1234")
+
+
 def test_what_a_library_lacks_is_the_closer_look():
     """Where it called a function at the null pointer, with its frame on the stack or without."""
     event = signal(address=0, pc=0)

@@ -1,6 +1,7 @@
 """Secrets in command lines, environments, properties and URLs: names are kept, values are replaced by `…`.
 
 -Ddb.password=x  --api-key x  --token=x  -p x  -u user:x  DB_SECRET=x  https://user:x@host  jdbc:…;password=x  Bearer x
+password = x  <password>x</password>  IDENTIFIED BY 'x'  ?sig=x  -----BEGIN PRIVATE KEY-----x
 
 A value with blanks has no end in one line of text: there, a secret of an option reaches to the next option. Each text is
 read a bounded number of times.
@@ -12,10 +13,10 @@ import re
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+from opskit.words import HIDDEN, is_java_launcher, launcher_options
 
-HIDDEN = "…"
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
 # A name is a secret's if it contains one of these, without regard to case and separators …
 _MARKS = re.compile(
@@ -36,12 +37,19 @@ _OPTION = re.compile(r"(-{1,2}[^\s=:]+)([=:])(.*)", re.DOTALL)
 _ASSIGNMENT = re.compile(r"([A-Za-z_][\w.-]*)=(.*)", re.DOTALL)
 _AGENT = re.compile(r"(-javaagent|-agentlib|-agentpath|-Xbootclasspath[^:]*):")
 _BARE_KEY = re.compile(r"[A-Za-z0-9+/_\-]{20,}=*")  # an agent's only option
+# `-p`: the module path of `java`; a port, unless a user is named; else a password.
 _SHORT_WITH_SECRET, _USER = "-p", frozenset({"-u", "--user"})
+_PORT = re.compile(r"[1-9][0-9]{0,4}(?::[0-9]{1,5})?")
+_NAMES_USER = re.compile(r"-u|--user(?:name)?(?:=.*)?", re.DOTALL)
 
 # In any text. No two parts of an expression match the same character, so that each text is read once.
 _VALUE = r"""("[^"\n]*"?|'[^'\n]*'?|\{[^}\n]*\}?|[^\s;&,"'{]+)"""
-_NAME = re.compile(rf"(?<![\w.\-])([\w.\-]{{1,{_LONGEST_NAME}}})[\"']?(?:=|%3[dD]|: ?)")
+_NAME = re.compile(rf"(?<![\w.\-])([\w.\-]{{1,{_LONGEST_NAME}}})[\"']?(?:=|%3[dD]|:(?!:) ?| (?:=>?|:) )")
 _NAMED_VALUE = re.compile(_VALUE)
+_SIGNATURES = frozenset({"sig", "signature", "x-amz-signature", "x-goog-signature"})  # of a URL's query
+_ELEMENT = re.compile(rf"<([\w.:\-]{{1,{_LONGEST_NAME}}})>([^<\n]+)")
+_QUOTED = re.compile(r"\b(IDENTIFIED BY|PASSWORD) ('[^'\n]*'?)", re.IGNORECASE)  # SQL
+_PRIVATE_KEY = re.compile(r"(-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----)[^-]+")
 _PATH = re.compile(r"[\s/?#@]")
 _KEY_OF_URL = re.compile(r"[A-Za-z0-9_\-]{16,}@")
 _IN_URL = re.compile(r"""[^\s"'<>]*""")
@@ -49,7 +57,10 @@ _ORACLE = re.compile(r"(:(?:thin|oci8?):)([^\s/@]{1,128})/([^\s@]{1,256})@")
 _SCHEME = re.compile(r"\b(Bearer|Basic|Digest|Negotiate) +([A-Za-z0-9._~+/=\-]{6,})", re.IGNORECASE)
 _TOKENS = re.compile(
     r"(?<![A-Za-z0-9_\-])(?:eyJ[A-Za-z0-9_\-]{8,}\.[A-Za-z0-9_\-]+\.[A-Za-z0-9_\-]*|(?:AKIA|ASIA)[A-Z0-9]{16}"
-    r"|gh[pousr]_[A-Za-z0-9]{20,}|xox[abprs]-[A-Za-z0-9\-]{10,}|glpat-[A-Za-z0-9_\-]{16,}|sk-[A-Za-z0-9_\-]{20,})"
+    r"|gh[pousr]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,}|xox[abprs]-[A-Za-z0-9\-]{10,}|xapp-[A-Za-z0-9\-]{10,}"
+    r"|glpat-[A-Za-z0-9_\-]{16,}|sk-[A-Za-z0-9_\-]{20,}|[rs]k_(?:live|test)_[A-Za-z0-9]{10,}|npm_[A-Za-z0-9]{36}|AIza[A-Za-z0-9_\-]{35}"
+    r"|ya29\.[A-Za-z0-9_\-]{10,}|hv[bs]\.[A-Za-z0-9_\-]{20,}|SG\.[A-Za-z0-9_\-]{16,}\.[A-Za-z0-9_\-]{16,}|do[opr]_v1_[0-9a-f]{20,}"
+    r"|pypi-[A-Za-z0-9_\-]{20,}|dapi[0-9a-f]{32})"
 )
 
 # Variables whose values say how a program runs, and hold no secret but in options, which are redacted. Every other is hidden.
@@ -70,6 +81,8 @@ _SHOWN_PREFIXES = ("LC_", "MALLOC_", "XDG_", "SUDO_UID", "SUDO_GID")
 def is_secret(name: str) -> bool:
     """Whether the value of an option, property or variable of this name is a secret: `db.password`, `API_KEY`."""
     name = name[:_LONGEST_NAME]
+    if name.endswith(("Exception", "Error")):  # its message follows
+        return False
     plain = name.lower().replace("_", "").replace("-", "").replace(".", "")
     if _MARKS.search(plain):
         return True
@@ -93,9 +106,18 @@ def redact_text(text: str) -> str:
         first, *pieces = text.split("://")
         text = "://".join([first, *map(_without_password, pieces)])
         text = _ORACLE.sub(rf"\1\2/{HIDDEN}@", text)
+    if "<" in text:
+        text = _ELEMENT.sub(_element, text)
+    text = _PRIVATE_KEY.sub(rf"\1{HIDDEN}", text)
+    text = _QUOTED.sub(rf"\1 {HIDDEN}", text)
     text = _SCHEME.sub(rf"\1 {HIDDEN}", text)
     text = _TOKENS.sub(HIDDEN, text)
     return _without_named(text)
+
+
+def _element(found: re.Match[str]) -> str:
+    """An XML element with its text."""
+    return f"<{found[1]}>{HIDDEN}" if is_secret(found[1]) else found[0]
 
 
 def _without_password(piece: str) -> str:
@@ -112,10 +134,18 @@ def redact_words(words: Sequence[str]) -> list[str]:
     """The words of a command line."""
     hidden = []
     before = ""
-    for word in words:
-        hidden.append(_after(before, word) or _word(word))
+    is_plain = _plain_short(words)
+    for place, word in enumerate(words):
+        hidden.append(_after(before, word, is_plain(place)) or _word(word))
         before = word
     return hidden
+
+
+def _plain_short(words: Sequence[str]) -> Callable[[int], bool]:
+    """Whether the word at a place is the value of a `-p` that is no password."""
+    options = launcher_options(words)[1] if is_java_launcher(words) else 0
+    has_user = any(map(_NAMES_USER.fullmatch, words))
+    return lambda place: place < options or (not has_user and bool(_PORT.fullmatch(words[place])))
 
 
 def redact_line(text: str) -> str:
@@ -150,13 +180,15 @@ def _nul_separated(words: list[str], before: bytes) -> bytes:
 def _variable(name: str, value: str) -> str:
     if not value or (name not in _SHOWN and not name.startswith(_SHOWN_PREFIXES)):
         return value and HIDDEN
+    if name == "JDK_JAVA_OPTIONS":  # read by the launcher, whose -p is the module path
+        return redact_line(f"java {value}").removeprefix("java ")
     return redact_line(value)
 
 
-def _after(before: str, word: str) -> str | None:
+def _after(before: str, word: str, is_plain_short: bool) -> str | None:
     """A word that the option before it makes a secret; None: it makes none."""
     if before == _SHORT_WITH_SECRET:
-        return HIDDEN
+        return None if is_plain_short else HIDDEN
     if before in _USER and ":" in word:
         return f"{word.partition(':')[0]}:{HIDDEN}"
     if before[:1] != "-" or before[:2] == "-X" or "=" in before or ":" in before or word.lower() in _PLAIN_VALUES:
@@ -183,7 +215,8 @@ def _word(word: str) -> str:
 def _line_words(words: Sequence[str]) -> Iterator[str]:
     before, open_quote, in_secret = "", "", False
     known: dict[str, str] = {}
-    for word in words:
+    is_plain = _plain_short(words)
+    for place, word in enumerate(words):
         if open_quote:
             open_quote = "" if word.endswith(open_quote) else open_quote
             continue
@@ -193,7 +226,7 @@ def _line_words(words: Sequence[str]) -> Iterator[str]:
             yield word
             continue
         in_secret = False
-        shown = _after(before, word)
+        shown = _after(before, word, is_plain(place))
         value = word
         if shown is None:
             shown = known.get(word)
@@ -214,7 +247,10 @@ def _without_named(text: str) -> str:
     while found := _NAME.search(text, at):
         parts.append(text[at : found.end()])
         at = found.end()
-        value = _NAMED_VALUE.match(text, at) if is_secret(found[1]) else None
+        is_hidden = is_secret(found[1]) or (
+            found[1].lower() in _SIGNATURES and text[found.start() - 1 : found.start()] in ("?", "&")
+        )
+        value = _NAMED_VALUE.match(text, at) if is_hidden else None
         if value is not None and value[1].lower() not in _PLAIN_VALUES:
             parts.append(HIDDEN)
             at = value.end()

@@ -46,7 +46,13 @@ def test_names_that_only_resemble_them(name):
     [
         ("-Ddb.password=a b c -Xmx2g -Dfoo=bar", "-Ddb.password=… -Xmx2g -Dfoo=bar"),
         ("com.acme.Main --password hunter2 serve", "com.acme.Main --password … serve"),
-        ("com.acme.Main --password=hunter2 -p 123 serve", "com.acme.Main --password=… -p … serve"),
+        ("com.acme.Main --password=hunter2 -p hunter3 serve", "com.acme.Main --password=… -p … serve"),
+        ("ssh -p 22 host", "ssh -p 22 host"),
+        ("docker run -p 8080:80 shop", "docker run -p 8080:80 shop"),
+        ("mongo -u root -p 1234 shop", "mongo -u root -p … shop"),
+        ("com.acme.Main -p 99999999", "com.acme.Main -p …"),
+        ("/opt/jdk/bin/java -p mods -cp x -m shop/com.acme.Main -p hunter2", "/opt/jdk/bin/java -p mods -cp x -m shop/com.acme.Main -p …"),
+        ("java -Xmx1g com.acme.Main -p hunter2", "java -Xmx1g com.acme.Main -p …"),
         ("tool --api-key 'my long key' --verbose", "tool --api-key … --verbose"),
         ("tool -u admin:pw -user x", "tool -u admin:… -user x"),
         ("DB_SECRET=3 run", "DB_SECRET=… run"),
@@ -83,6 +89,17 @@ def test_a_command_line_in_one_line(line, shown):
         ("ghp_0123456789abcdefghij0123", "…"),
         ('{"password":"a b","user":"x"}', '{"password":…,"user":"x"}'),
         ("login failed for password: hunter2", "login failed for password: …"),
+        ('{"password" : "a", "user" : "x"}', '{"password" : …, "user" : "x"}'),
+        ("db.password = hunter2", "db.password = …"),
+        ("-Ddb.password= -Xmx1g", "-Ddb.password= -Xmx1g"),
+        ("<soap:Password>hunter2</soap:Password><name>x</name>", "<soap:Password>…</soap:Password><name>x</name>"),
+        ("ALTER USER shop IDENTIFIED BY 'hunter2'", "ALTER USER shop IDENTIFIED BY …"),
+        ("https://h/x?sv=2026&sig=abc%2Bd&se=1", "https://h/x?sv=2026&sig=…&se=1"),
+        ("sig=abc", "sig=abc"),
+        ("-----BEGIN RSA PRIVATE KEY-----MIIabc=-----END RSA PRIVATE KEY-----", "-----BEGIN RSA PRIVATE KEY-----…-----END RSA PRIVATE KEY-----"),
+        ("sk_live_0123456789abcdef github_pat_0123456789abcdefghij hvs.0123456789abcdefghij", "… … …"),
+        ("KeyStore::token::next(int)+0x1", "KeyStore::token::next(int)+0x1"),
+        ("java.security.InvalidKeyException: Wrong size", "java.security.InvalidKeyException: Wrong size"),
         ("Exception <a 'java/lang/Error'{0x02}: 'x'>", "Exception <a 'java/lang/Error'{0x02}: 'x'>"),
     ],
 )  # fmt: skip
@@ -93,7 +110,7 @@ def test_secrets_in_any_text(text, shown):
 
 def test_words_keep_their_number():
     """A value with blanks is one word; /proc/PID/cmdline keeps its NULs and bytes that are not UTF-8."""
-    words = ["java", "-Dpassword=a b", "-jar", "x.jar", "--secret", "-x y", "-p", "1", "last"]
+    words = ["java", "-Dpassword=a b", "-jar", "x.jar", "--secret", "-x y", "-p", "x", "last"]
     assert redact_words(words) == ["java", "-Dpassword=…", "-jar", "x.jar", "--secret", "…", "-p", "…", "last"]
     assert redact_cmdline(b"java\0-Dtoken=x y\0\xff\0") == "java\0-Dtoken=…\0".encode() + b"\xff\0"
     assert redact_cmdline(b"") == b""
@@ -104,11 +121,11 @@ def test_an_environment_shows_what_is_known_to_hold_no_secret():
     """An allow list: the name of a variable does not say what a company keeps in it."""
     shown = redact_environment({
         "PATH": "/usr/bin", "AWS_REGION": "eu", "DB_URL": "x", "LC_ALL": "C", "EMPTY": "",
-        "JAVA_TOOL_OPTIONS": "-Xmx1g -Ddb.password=x",
+        "JAVA_TOOL_OPTIONS": "-Xmx1g -Ddb.password=x", "JDK_JAVA_OPTIONS": "-p mods -Ddb.password=x",
     })  # fmt: skip
     assert shown == {
         "PATH": "/usr/bin", "AWS_REGION": "…", "DB_URL": "…", "LC_ALL": "C", "EMPTY": "",
-        "JAVA_TOOL_OPTIONS": "-Xmx1g -Ddb.password=…",
+        "JAVA_TOOL_OPTIONS": "-Xmx1g -Ddb.password=…", "JDK_JAVA_OPTIONS": "-p mods -Ddb.password=…",
     }  # fmt: skip
     assert redact_environ(b"PATH=/x\0AWS_KEY=2\0no equals\0") == "PATH=/x\0AWS_KEY=…\0no equals\0".encode()
 

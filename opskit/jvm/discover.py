@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 
 from opskit import shell
 from opskit.errors import BadInput, NoSuchProcess, NotAJvm, NotPermitted, NotSupported, OpskitError
-from opskit.jvm.launch import is_java_launcher, last_flag, main_of_command, main_of_words, parse_words
+from opskit.jvm.launch import last_flag, main_of_command, main_of_words, parse_words
 from opskit.jvm.mapped_files import parse_jvm_maps
 from opskit.jvm.native_image import is_native_image
 from opskit.jvm.perfdata.hsperfdata import PerfData, parse_hsperfdata
@@ -28,6 +28,7 @@ from opskit.proc.process import command_name
 from opskit.proc.rights import as_owner_or_root
 from opskit.proc.thread_names import thread_name
 from opskit.records import NamedTuple
+from opskit.words import is_java_launcher
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

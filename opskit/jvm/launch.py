@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from opskit.errors import BadInput
 from opskit.proc.fs import optional
 from opskit.quantities import integer
+from opskit.words import HIDDEN, is_java_launcher, launcher_options
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,14 +20,6 @@ if TYPE_CHECKING:
     from opskit.jvm.discover import Jvm
     from opskit.proc.fs import ProcFS
 
-HIDDEN = "…"
-
-_WITH_VALUE = frozenset({
-    "-cp", "-classpath", "--class-path", "-p", "--module-path", "--upgrade-module-path", "--add-modules", "--add-reads",
-    "--add-exports", "--add-opens", "--patch-module", "--limit-modules", "--enable-native-access", "-d",
-    "--describe-module", "--illegal-native-access", "--source", "--sun-misc-unsafe-memory-access",
-})  # fmt: skip
-_STARTS_MAIN = frozenset({"-jar", "-m", "--module"})
 # In one line of text a value with spaces ends where the next option of a JVM begins.
 _NEXT_OPTION = r"(?=\s+(?:-D|-X|-javaagent:|-agent(?:lib|path):|-(?:ea|da|esa|dsa|server|client|jar|cp)\b|--)|\s*$)"
 _VALUED = r"(?:-D[^=\s]+|-javaagent:[^=\s]+|-agent(?:lib|path):[^=\s]+)"
@@ -52,22 +45,11 @@ def vm_words(words: list[str]) -> list[str]:
 
 def _split(words: list[str]) -> tuple[list[str], str | None]:
     """(the launcher's and the JVM's options, the main class or jar)."""
-    rest = iter(words[1:])
-    options: list[str] = []
-    for word in rest:
-        if word in _STARTS_MAIN:
-            return options, next(rest, None)
-        if word.startswith("--module="):
-            return options, word.partition("=")[2]
-        if word.startswith("@"):
-            return options, None
-        if not word.startswith("-"):
-            return options, word
-        if word in _WITH_VALUE:
-            next(rest, None)
-        else:
-            options.append(word)
-    return options, None
+    options, place = launcher_options(words)
+    main = words[place] if place < len(words) else None
+    if main is None or main.startswith("@"):
+        return options, None
+    return options, main.removeprefix("--module=")
 
 
 def main_of_command(command: str) -> str | None:
@@ -78,11 +60,6 @@ def main_of_command(command: str) -> str | None:
         if found and "/" in jar:
             first = jar + found
     return first or None
-
-
-def is_java_launcher(words: list[str]) -> bool:
-    """Whether the first word is the `java` program's name."""
-    return bool(words) and posixpath.basename(words[0]) in ("java", "javaw")
 
 
 def jvm_options(words: list[str], environment: list[str]) -> list[str]:

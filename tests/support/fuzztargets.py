@@ -139,6 +139,7 @@ from opskit.render.report import About
 from opskit.render.views import oom as oom_view
 from opskit.render.views.jpmp import sentences as view
 from opskit.render.views.jpmp.document import STACK
+from opskit.words import is_java_launcher
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -1121,7 +1122,7 @@ def _command_line(data: bytes) -> object:
             launch.main_of_words(words),
             launch.vm_words(words),
             launch.main_of_command(line),
-            launch.is_java_launcher(words),
+            is_java_launcher(words),
         ),
         *(
             launch.last_flag(words, words, "UsePerfData"),

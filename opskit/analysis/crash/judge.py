@@ -14,6 +14,7 @@ from opskit.analysis.crash.result import Group, Result, Verdict
 from opskit.analysis.finding import Entity, Finding, most_severe_first
 from opskit.jvm.logs.crashes.redaction import redact_report
 from opskit.quantities import plural
+from opskit.redact import redact_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -64,11 +65,16 @@ FINDINGS_OF_CAUSES = 3  # of several crashes: the table has all
 
 def judge(facts: Facts, *, redact: bool = True) -> Result:
     """Judge every report, the newest first. `redact`: without secrets, from here on."""
-    reads = [each._replace(report=redact_report(each.report)) for each in facts.read] if redact else [*facts.read]
+    reads = [_without_secrets(each) for each in facts.read] if redact else [*facts.read]
     facts = facts._replace(read=reads)
     verdicts = sorted((_verdict(read) for read in reads), key=_newest_first)
     groups = _grouped(verdicts)
     return Result(facts, verdicts, most_severe_first(_findings(groups, is_search=bool(facts.places))), groups)
+
+
+def _without_secrets(read: Read) -> Read:
+    core = read.core and read.core._replace(said=read.core.said and redact_text(read.core.said))
+    return read._replace(report=redact_report(read.report), core=core)
 
 
 def _verdict(read: Read) -> Verdict:

@@ -2,28 +2,43 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
 
 from opskit.redact import redact_environment, redact_line, redact_text
 
 if TYPE_CHECKING:
     from opskit.jvm.logs.crashes.record import CrashReport
 
+_text = lru_cache(maxsize=8192)(redact_text)  # the reports of one application have most texts in common
+
 
 def redact_report(report: CrashReport) -> CrashReport:
-    """The same report; values of secrets in its command line, environment, messages and events are replaced by `…`."""
+    """The same report; values of secrets in its command line, environment and every other text are replaced by `…`."""
     event = report.event
     arguments, command = _line(report.jvm_arguments), _line(report.java_command)
-    return report._replace(
-        event=event._replace(name=redact_text(event.name), message=tuple(map(redact_text, event.message))),
-        thread=report.thread and report.thread._replace(name=report.thread.name and redact_text(report.thread.name)),
-        memory_at_address=report.memory_at_address and redact_text(report.memory_at_address),
-        last_events=tuple(map(redact_text, report.last_events)),
+    redacted: CrashReport = _redacted(report._replace(environment={}, command_line=None))
+    return redacted._replace(
+        event=redacted.event._replace(name=redact_line(event.name), message=tuple(map(redact_line, event.message))),
+        thread=report.thread and redacted.thread and redacted.thread._replace(name=_line(report.thread.name)),
+        last_events=tuple(map(redact_line, report.last_events)),
         command_line=_command_line(report, command),
         jvm_arguments=arguments,
         java_command=command,
         environment=redact_environment(report.environment),
     )
+
+
+def _redacted(value: Any) -> Any:
+    """A record, list or mapping with every text in it redacted: also paths, which an application may name."""
+    if isinstance(value, str):
+        return _text(value)
+    if isinstance(value, dict):
+        return {key: _redacted(each) for key, each in value.items()}
+    if isinstance(value, (tuple, list)):
+        found = map(_redacted, value)
+        return type(value)(*found) if hasattr(value, "_fields") else type(value)(found)
+    return value
 
 
 def _line(text: str | None) -> str | None:

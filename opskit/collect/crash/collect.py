@@ -93,7 +93,7 @@ class _Named:
         if not (found.reports or found.unread):  # reports of several machines, one directory each
             for below in subdirectories(self._fs, directory):
                 if len(self._reads) >= MOST_REPORTS:
-                    self._unread.append(Unread(below, f"not read: {plural(len(self._reads), 'report')} are enough"))
+                    self._unread.append(Unread(below, f"not read: at most {MOST_REPORTS} reports are read"))
                     break
                 with suppress(OSError):
                     self._take(below, list_directory(self._fs, below))

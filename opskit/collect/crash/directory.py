@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 LARGEST_BYTES = 64 << 20  # a report of 65,530 mappings has 3 MiB; unpacked, too
 MOST_REPORTS = 500  # of a directory, the newest
 _MOST_NAMES = 200_000
-# hs_err_pid42.log, hs_err_pid42.log.1.gz, java_error_in_IDEA_42.log, javacore.20240131.120000.42.0001.txt
+# hs_err_pid42.log, hs_err_pid42.log.1.gz, hs_err_pid42.log-20260131, java_error_in_IDEA_42.log, javacore.20240131.120000.42.0001.txt
 _REPORT = re.compile(
-    r"(?:hs_err|java_error)[^/]{0,200}?\.(?:log|txt)(?:\.[0-9]{1,4})?(?:\.gz)?|javacore[^/]{0,200}?\.txt(?:\.gz)?"
+    r"(?:hs_err|java_error)[^/]{0,200}?\.(?:log|txt)(?:[.-][0-9]{1,10})?(?:\.gz)?|javacore[^/]{0,200}?\.txt(?:\.gz)?"
 )
 _WHY = {errno.ELOOP: "a symbolic link, which is not followed here; name the file itself", errno.EACCES: "permission denied",
         errno.EFBIG: f"larger than {LARGEST_BYTES >> 20} MiB", errno.ENOTDIR: "not a directory"}  # fmt: skip
@@ -61,17 +61,21 @@ def list_directory(fs: ProcFS, directory: str, named: re.Pattern[str] | None = N
     `sniff`: also logs and texts with other names that begin as a report does.
     """
     listed = fs.names_at(f"{directory}/.", _MOST_NAMES)
-    names = [name for name in listed if is_report_name(name) or is_core_name(name)]
+    names = {name for name in listed if is_report_name(name) or is_core_name(name)}
+    others: list[str] = []
     if named is not None:  # a JVM's option, which may name any file
-        others = [name for name in listed if named.fullmatch(name) and not is_report_name(name)]
-        names += [name for name in others[:_MOST_SNIFFED] if _begins_as_report(fs, directory, name)]
-    if sniff:
-        others = sorted({name for name in listed if name.endswith((".log", ".txt"))}.difference(names))
-        names += [name for name in others[:_MOST_SNIFFED] if _begins_as_report(fs, directory, name)]
+        others = sorted(name for name in names.symmetric_difference(listed) if named.fullmatch(name))
+    elif sniff:
+        others = sorted(name for name in names.symmetric_difference(listed) if name.endswith((".log", ".txt")))
+    names.update(name for name in others[:_MOST_SNIFFED] if _begins_as_report(fs, directory, name))
     found: list[tuple[str, FileId]] = []
     cores: list[tuple[str, FileId]] = []
     unread = []
-    for name in sorted(set(names)):
+    if len(others) > _MOST_SNIFFED:
+        unread.append(
+            Unread(directory, f"of {len(others):,} files with other names only {_MOST_SNIFFED:,} were looked into")
+        )
+    for name in sorted(names):
         is_core = is_core_name(name)
         try:
             file = fs.file_id_at(f"{directory}/{name}")

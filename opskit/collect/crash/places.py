@@ -56,12 +56,12 @@ def look(host: Host, core_pattern: str | None) -> tuple[list[Read], list[Unread]
             if known < len(places) and where.named is None:
                 places[known] = _also(places[known], where)
                 continue
-        place, found, failed = _look_at(host, where, core_pattern, {read.name for read in reads})
+        place, found, failed = _look_at(host, where, core_pattern, reads)
         places.append(place)
         reads += found
-        unread += [each for each in failed if each not in unread]
+        unread += failed
     reads.sort(key=lambda read: -(read.modified_s or 0.0))
-    return reads[:MOST_REPORTS], unread, places
+    return reads[:MOST_REPORTS], list(dict.fromkeys(unread)), places
 
 
 def _also(place: Place, where: _Where) -> Place:
@@ -72,7 +72,7 @@ def _also(place: Place, where: _Where) -> Place:
 
 
 def _look_at(
-    host: Host, where: _Where, core_pattern: str | None, known: set[str]
+    host: Host, where: _Where, core_pattern: str | None, before: list[Read]
 ) -> tuple[Place, list[Read], list[Unread]]:
     if where.path is None:
         return Place(where.shown, where.what, (), where.why_not), [], []
@@ -80,10 +80,14 @@ def _look_at(
         listing = list_directory(host.fs, where.path, where.named)
     except OSError as error:
         return Place(where.path, where.what, (), why_not_read(error)), [], []
+    place = Place(where.path, where.what, [f"{where.path}/{name}" for name, _ in listing.reports])
+    known = {read.name for read in before}
     new = [each for each in listing.reports if f"{where.path}/{each[0]}" not in known]
+    if new and len(before) >= MOST_REPORTS:
+        return place, [], [Unread(where.path, f"not read: at most {MOST_REPORTS} reports are read")]
     roots = dict.fromkeys((where.root, host.fs.root))
     reads, unread = read_listed(host.fs, where.path, listing._replace(reports=new), host.fs, list(roots), core_pattern)
-    return Place(where.path, where.what, [f"{where.path}/{name}" for name, _ in listing.reports]), reads, unread
+    return place, reads, unread
 
 
 def _places(host: Host) -> Iterator[_Where]:
@@ -109,9 +113,10 @@ def _of_jvm(host: Host, jvm: Jvm) -> Iterator[_Where]:
             why = f"it writes its report there: find it with `# A fatal error` and give it to {_READ_IT}"
             yield _Where(target.decode("utf-8", "surrogateescape"), f"{flag} of {who}", None, root, None, why)
     flag = last_flag(words, environment, "ErrorFile")
+    is_gone = cwd is not None and cwd.endswith(_DELETED)
     if flag is not None:
         file = flag.removeprefix(_ERROR_FILE)
-        path = file if file.startswith("/") else None if cwd is None else posixpath.join(cwd, file)
+        path = file if file.startswith("/") else None if cwd is None or is_gone else posixpath.join(cwd, file)
         if path is not None:
             directory, _, name = path.rpartition("/")
             yield _inside(
@@ -128,7 +133,7 @@ def _of_jvm(host: Host, jvm: Jvm) -> Iterator[_Where]:
             "permission denied; run as root" if fs.is_live else "not in this copy",
         )
         yield _Where(fs.path(pid, "cwd"), what, None, root, None, why)
-    elif cwd.endswith(_DELETED):
+    elif is_gone:
         yield _Where(cwd, f"working directory of {who}", None, root, None, "deleted")
     else:
         yield _inside(host, pid, cwd, f"working directory of {who}", root)

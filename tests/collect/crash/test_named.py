@@ -45,13 +45,18 @@ def found(host, *names):
 def test_a_directory_gives_its_reports_newest_first(host, put):
     """By the time of the files; other logs, texts and names are left alone."""
     place = put(
-        {"hs_err_pid7.log": 3000, "hs_err_pid8.log": 5000, "hs_err_pid9.log.1": 4000, "crash-of-monday.log": 2000}
+        {
+            "hs_err_pid7.log": 3000,
+            "hs_err_pid8.log": 5000,
+            "hs_err_pid9.log-20260131": 4000,
+            "crash-of-monday.log": 2000,
+        }
     )
     (place / "gc.log").write_text("[0.1s][info][gc] Using G1\n")
     (place / "notes").write_text(REPORT.read_text())
     facts = found(host, place)
     assert [read.name.rpartition("/")[2] for read in facts.read] == [
-        "hs_err_pid8.log", "hs_err_pid9.log.1", "hs_err_pid7.log", "crash-of-monday.log",
+        "hs_err_pid8.log", "hs_err_pid9.log-20260131", "hs_err_pid7.log", "crash-of-monday.log",
     ]  # fmt: skip
     assert [read.modified_s for read in facts.read] == [5000, 4000, 3000, 2000]
     assert (facts.unread, facts.places) == ([], ())
@@ -129,6 +134,15 @@ def test_of_very_many_reports_the_newest_are_read(host, put, monkeypatch):
     facts = found(host, place)
     assert [read.modified_s for read in facts.read] == [8000, 7000, 6000]
     assert facts.unread[0].why == "5 older reports were not read, only the newest 3"
+
+
+def test_of_very_many_other_logs_the_first_are_looked_into(host, put, monkeypatch):
+    """The rest is said."""
+    monkeypatch.setattr(listing, "_MOST_SNIFFED", 2)
+    place = put({"a.log": 1000, "b.log": 2000, "c.log": 3000})
+    facts = found(host, place)
+    assert [read.modified_s for read in facts.read] == [2000, 1000]
+    assert facts.unread[0].why == "of 3 files with other names only 2 were looked into"
 
 
 def test_a_link_that_the_user_names_is_followed(host, put, tmp_path):

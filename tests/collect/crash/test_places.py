@@ -12,6 +12,7 @@ import crashes
 import jvms
 import pytest
 
+from opskit.collect.crash import places
 from opskit.collect.crash.collect import collect
 from opskit.collect.crash.facts import Request
 from opskit.collect.crash.places import _numbered
@@ -67,13 +68,23 @@ def test_reports_of_the_predecessors_of_running_jvms(stage):
     assert {f"{stage.cwd}/hs_err_pid30834.log", f"{stage.errors}/fatal_30835.txt"} <= names
     assert f"{stage.errors}/fatal_x.txt" not in names
     assert not [each for each in facts.unread if each.name.startswith(str(stage.errors))], "ErrorFile may name any file"
-    places = of(facts, stage.plain)
-    assert places["-XX:+ErrorFileToStdout"].path.startswith("pipe:")
-    assert "opskit crash -" in places["-XX:+ErrorFileToStdout"].why_not
-    assert places["-XX:ErrorFile"].found == [f"{stage.errors}/fatal_30835.txt"]
-    assert places["working directory"].path == str(stage.cwd)
+    its = of(facts, stage.plain)
+    assert its["-XX:+ErrorFileToStdout"].path.startswith("pipe:")
+    assert "opskit crash -" in its["-XX:+ErrorFileToStdout"].why_not
+    assert its["-XX:ErrorFile"].found == [f"{stage.errors}/fatal_30835.txt"]
+    assert its["working directory"].path == str(stage.cwd)
     assert "/tmp" in [place.path for place in facts.places]
     assert facts.core_pattern
+
+
+def test_no_more_reports_are_read_than_enough(stage, monkeypatch):
+    """However many JVMs have a directory full of them; the others are named with their place."""
+    monkeypatch.setattr(places, "MOST_REPORTS", 1)
+    facts = look()
+    assert len(facts.read) == 1
+    assert facts.read[0].name
+    assert [each.why for each in facts.unread if each.why.startswith("not read: at most 1 ")]
+    assert of(facts, stage.plain)["working directory"].found == [f"{stage.cwd}/hs_err_pid30834.log"]
 
 
 def test_a_report_in_another_mount_namespace(stage):

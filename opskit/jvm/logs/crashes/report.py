@@ -110,7 +110,7 @@ def _report(data: bytes, begin: int, end: int) -> CrashReport | None:
     notes = tuple(dict.fromkeys(text.strip() for text in before if _NOTES.match(text)))
     if notes:
         report = report._replace(event=report.event._replace(message=(*report.event.message, *notes)))
-    only_header = data[:line].strip(b"# \r\n\t") == b""
+    only_header = line < _BEFORE and data[:line].strip(b"# \r\n\t") == b""
     return report if only_header and not prefix else report._replace(is_in_output=True)
 
 

@@ -68,7 +68,7 @@ def test_where_a_report_is_read_from(inprocess, place, tmp_path, given):
 
 def test_several_reports(inprocess, place):
     """By cause, the most frequent first; a file that is no report is named, and costs itself only."""
-    path = place("jdk11-native", "jdk17-unsafe", "jdk17-native", "jdk21-native")
+    path = place("jdk8-native", "jdk17-unsafe", "jdk17-native", "jdk25-native")
     (path / "notes.txt").write_text("nothing\n")
     done = inprocess("crash", *sorted(path.iterdir()))
     assert done.code == 1
@@ -140,7 +140,7 @@ def test_secrets_are_hidden_unless_asked_for(inprocess):
 
 def test_mappings_against_their_limit(inprocess, tmp_path):
     """A report with as many mappings as vm.max_map_count allows, as the JVM wrote it."""
-    text = (CRASHES / "jdk17-mappings.log").read_text()
+    text = (CRASHES / "jdk25-mappings.log").read_text()
     before, title, after = text.partition("Dynamic libraries:\n")
     path = tmp_path / "hs_err.log"
     path.write_text(f"{before}{title}" + "100010000-100020000 ---p 00000000 00:00 0 \n" * 65_523 + after)

@@ -25,6 +25,8 @@ from opskit.proc.user_files import STDIN, is_directory, modified_s, open_files
 from opskit.quantities import listed, plural, short_size
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from opskit.collect.crash.directory import Listing
     from opskit.collect.crash.facts import Request
     from opskit.host import Host
@@ -53,6 +55,7 @@ class _Named:
         self._host, self._fs = host, ProcFS()
         self._core_pattern = core_pattern if host.is_own else None
         self._reads: list[Read] = []
+        self._known: set[str] = set()  # paths; a file may be named by itself and by its directory
         self._unread: list[Unread] = []
         self._places: list[Place] = []
 
@@ -68,7 +71,7 @@ class _Named:
                 self._unread.append(Unread(name, why))
         if failed and not self._reads and not self._places:
             raise failed[0]
-        reads = sorted(_once(self._reads), key=lambda read: -(read.modified_s or 0.0))
+        reads = sorted(without_headers(self._reads), key=lambda read: -(read.modified_s or 0.0))
         return Facts(reads, self._unread, () if reads else self._places)
 
     def _read_file(self, name: str) -> None:
@@ -80,7 +83,7 @@ class _Named:
             raise BadInput(name, _NO_SUCH_FILE) from None
         data = joined(file.chunks(), file.name, _LARGEST_BYTES)
         around = None if name == STDIN else self._around(posixpath.dirname(name) or ".")
-        self._reads += reads_of(data, name, modified_s(name), around)
+        self._add(reads_of(data, name, modified_s(name), around))
 
     def _read_directory(self, name: str) -> None:
         directory = name.rstrip("/") or "/"
@@ -101,20 +104,18 @@ class _Named:
     def _take(self, directory: str, found: Listing) -> None:
         around = self._around(directory)
         reads, unread = read_listed(self._fs, directory, found, around.machine, around.roots, around.core_pattern)
-        self._reads += reads
+        self._add(reads)
         self._unread += unread
+
+    def _add(self, reads: Sequence[Read]) -> None:
+        """The reports of files that were not read before; a log may have several of one event."""
+        new = [(posixpath.normpath(read.name), read) for read in reads]
+        self._reads += [read for path, read in new if path not in self._known]
+        self._known.update(path for path, _ in new)
 
     def _around(self, beside: str) -> Around:
         machine = self._host.fs
         return Around(self._fs, beside, machine, [machine.root], self._core_pattern)
-
-
-def _once(reads: list[Read]) -> list[Read]:
-    """Each crash once: a file may be named by itself and by its directory."""
-    found: dict[tuple[str, object], Read] = {}
-    for read in reads:
-        found.setdefault((posixpath.normpath(read.name), read.report.event), read)
-    return without_headers(found.values())
 
 
 def _what(found: Listing) -> str:

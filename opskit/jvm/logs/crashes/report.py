@@ -24,7 +24,7 @@ _MARKS = (
 )
 _JAVACORE = b"0SECTION"
 _LONGEST_REPORT = 16 << 20  # one of 10,000 threads and 60,000 mappings has 10 MiB
-_MOST_REPORTS, _MOST_READ = 1000, 128 << 20
+_MOST_REPORTS = 1000
 _SNIFFED = 1 << 16
 _BEFORE = 2048
 _LONGEST_JSON_PREFIX = 1 << 14  # a pod's labels, which some shippers write before the line
@@ -64,11 +64,8 @@ def parse_all(data: bytes | str, source: str) -> list[CrashReport]:
         data = data.encode("utf-8", "surrogateescape")
     starts = _starts(data)
     found: list[CrashReport] = []
-    left = _MOST_READ
     for begin, end in zip(starts, [*starts[1:], len(data)]):
-        end = min(end, begin + min(_LONGEST_REPORT, left))
-        left -= end - begin
-        report = _report(data, begin, end) if end > begin else None
+        report = _report(data, begin, min(end, begin + _LONGEST_REPORT))
         if report is None:
             continue
         if found and _is_same(found[-1], report):

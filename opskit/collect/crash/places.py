@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from opskit.host import Host
     from opskit.jvm.discover import Jvm
+    from opskit.proc.fs import ProcFS
 
 _MOST_JVMS = 200
 _TMP = "/tmp"  # noqa: S108  (where HotSpot writes)
@@ -128,11 +129,9 @@ def _of_jvm(host: Host, jvm: Jvm) -> Iterator[_Where]:
                 _numbered(name),
             )
     if cwd is None:
-        what, why = (
-            f"working directory of {who}",
-            "permission denied; run as root" if fs.is_live else "not in this copy",
-        )
-        yield _Where(fs.path(pid, "cwd"), what, None, root, None, why)
+        why_not = _why_no_cwd(fs, pid)
+        if why_not is not None:
+            yield _Where(fs.path(pid, "cwd"), f"working directory of {who}", None, root, None, why_not)
     elif is_gone:
         yield _Where(cwd, f"working directory of {who}", None, root, None, "deleted")
     else:
@@ -154,6 +153,19 @@ def _cwd(host: Host, pid: int | str) -> str | None:
     target = optional(host.fs.link, pid, "cwd")
     path = None if target is None else target.decode("utf-8", "surrogateescape")
     return path if path is not None and path.startswith("/") else None
+
+
+def _why_no_cwd(fs: ProcFS, pid: int) -> str | None:
+    """None: the process has ended."""
+    if not fs.is_live:
+        return "not in this copy"
+    try:
+        fs.link(pid, "cwd")
+    except PermissionError:
+        return "permission denied; run as root"
+    except OSError:
+        return None
+    return None
 
 
 def _root(host: Host, pid: int) -> str:

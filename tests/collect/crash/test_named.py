@@ -164,7 +164,9 @@ def test_a_file_named_twice_counts_once(host, put):
 def test_crashes_alike_in_one_log_count_each(host, tmp_path):
     """A program that was started again ended itself in the same way, which has no address."""
     text = (crashes.FIXTURES / "jdk8-java-heap.log").read_text()
-    (tmp_path / "app.log").write_text("".join(f"started\n{text.replace('pid=', f'pid={number}')}" for number in (1, 2, 3)))
+    (tmp_path / "app.log").write_text(
+        "".join(f"started\n{text.replace('pid=', f'pid={number}')}" for number in (1, 2, 3))
+    )
     assert len(found(host, tmp_path / "app.log").read) == 3
 
 

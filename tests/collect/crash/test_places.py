@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
@@ -101,6 +102,14 @@ def test_places_of_other_users(stage, as_user):
     facts = as_user(65534, look)
     assert of(facts, stage.plain)["working directory"].why_not == "permission denied; run as root"
     assert "/tmp" in [place.path for place in facts.places if place.why_not is None]
+
+
+def test_a_jvm_that_ends_meanwhile_has_no_place():
+    """Its working directory is no question of rights."""
+    child = subprocess.Popen(["true"])
+    child.wait()
+    gone = SimpleNamespace(pid=child.pid, ns_pid=child.pid, main="com.acme.Main")
+    assert list(places._of_jvm(Host.at(None, None), gone)) == []
 
 
 def test_a_copy_is_read_alone(stage, tmp_path):

@@ -47,6 +47,10 @@ _OTHERS = (
     (b"SegfaultHandler caught a segfault", "the output of a GraalVM native image that crashed; it has no hs_err file"),
     (b"JvmtiExport can_", "the replay file of a JIT compiler; the report beside it has the name hs_err_pidN.log"),
     (
+        b"J9Generic_Signal_Number",
+        "the output of an OpenJ9 JVM that crashed; its report is the javacore that a line with JVMDUMP010I names",
+    ),
+    (
         b" segfault at ",
         "a kernel log; it says that a process crashed, and the JVM's own report has the name hs_err_pidN.log",
     ),

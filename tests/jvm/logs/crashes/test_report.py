@@ -213,6 +213,7 @@ def test_variables_of_the_environment_are_no_titles():
         (b"---------------  T H R E A D  ---------------\n", "without its beginning"),
         (b"Error occurred during initialization of VM\nCould not reserve enough space\n", "did not start: Could not reserve enough space"),
         (b"[ [ SubstrateSegfaultHandler caught a segfault. ] ]\n", "a GraalVM native image"),
+        (b"Unhandled exception\nType=Segmentation error vmState=0x00040000\nJ9Generic_Signal_Number=00000018\n", "line with JVMDUMP010I"),
         (b"JvmtiExport can_access_local_variables 0\n", "the replay file of a JIT compiler"),
         (b"[12.5] java[42]: segfault at 0 ip 0000 sp 0000 error 4 in libfoo.so\n", "a kernel log"),
         (b"# A fatal error has been detected by the Java Runtime Environment:\nhello\n", "text that begins with '# A fatal error"),
@@ -220,7 +221,7 @@ def test_variables_of_the_environment_are_no_titles():
     ],
     ids=[
         "nothing", "core", "library", "minidump", "gzip", "heap-dump", "thread-dump", "histogram", "vm-info", "part", "no-start",
-        "native-image", "replay", "kernel-log", "no-event", "mentioned",
+        "native-image", "openj9", "replay", "kernel-log", "no-event", "mentioned",
     ],
 )  # fmt: skip
 def test_what_is_no_report_is_named(data, said):

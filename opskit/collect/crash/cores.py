@@ -2,6 +2,7 @@
 
 # Core dump will be written. Default location: /srv/shop/core.4242
 # Core dump will be written. Default location: Core dumps may be processed with "/lib/systemd/systemd-coredump %P" (or dumping to /srv/core.4242)
+# Core dump will be written. Default location: Determined by the following: "/usr/share/apport/apport -p%p" (alternatively, falling back to /srv/core.4242)
 # Core dump will be written. Default location: /srv/core.4242 (max size 1024 k). To ensure a full core dump, try "ulimit -c unlimited" …
 # Core dump written. Default location: /srv/shop/core or core.4242      (JDK 8)
 """
@@ -26,8 +27,9 @@ if TYPE_CHECKING:
     from opskit.jvm.logs.crashes.record import CrashReport
     from opskit.proc.fs import FileId, ProcFS
 
-_DEFAULT, _OR, _LIMITED = "Default location: ", "(or dumping to ", " (max size "
-_PROGRAM = 'processed with "'
+_DEFAULT, _LIMITED = "Default location: ", " (max size "
+_OR = re.compile(r"\((?:or dumping|alternatively, falling back) to ")
+_PROGRAM = re.compile(r'(?:processed with|Determined by the following:) "([^"]*)"')
 _SYSTEMD = "/var/lib/systemd/coredump"
 _APPORT = "/var/crash"
 _MOST_NAMES = 100_000
@@ -74,10 +76,10 @@ def said_paths(line: str) -> list[str]:
     _, mark, text = line.partition(_DEFAULT)
     if not mark:
         return []
-    _, other, instead = text.partition(_OR)
+    other = _OR.search(text)
     if other:
-        text = instead.strip().removesuffix(")")
-    elif _PROGRAM in text:
+        text = text[other.end() :].strip().removesuffix(")")
+    elif _PROGRAM.search(text):
         return []
     text = text.partition(_LIMITED)[0].strip()
     first, _, second = text.partition(" or ")
@@ -90,6 +92,10 @@ def _candidates(report: CrashReport, around: Around) -> Iterator[tuple[ProcFS, s
     for path in paths:
         for root in around.roots:
             yield around.machine, f"{root}{path}"
+            for directory, pattern in by_pattern(
+                path, report.pid
+            ):  # HotSpot puts in the PID alone: /cores/core.%e.4242
+                yield from ((around.machine, each) for each in _matching(around.machine, f"{root}{directory}", pattern))
     names = [posixpath.basename(path) for path in paths]
     if report.pid is not None:
         names.append(f"core.{report.pid}")
@@ -109,7 +115,7 @@ def by_pattern(pattern: str, pid: int | None) -> Iterator[tuple[str, re.Pattern[
         return
     parts = re.split(r"%(.)", name)
     known = {"p": str(pid), "P": str(pid), "i": r"[0-9]{1,10}", "I": r"[0-9]{1,10}", "%": "%"}
-    if not {"p", "P"} & set(parts[1::2]):
+    if not {"p", "P"} & set(parts[1::2]) and not any(str(pid) in part for part in parts[::2]):
         return
     names = "".join(
         known.get(part, r"[^/]{0,255}") if place % 2 else re.escape(part) for place, part in enumerate(parts)
@@ -185,7 +191,7 @@ def _missing(line: str, around: Around) -> str | None:
     if not paths or "isabled" in line:
         return None
     where = f"{around.roots[0] if around.roots else ''}{paths[0]}"
-    if _PROGRAM in line:
-        program = line.partition(_PROGRAM)[2].partition('"')[0]
-        return f"the kernel gave it to {program[:200]}; {where} does not exist here"
+    program = _PROGRAM.search(line)
+    if program:
+        return f"the kernel gave it to {program[1][:200]}; {where} does not exist here"
     return f"{where} does not exist here: deleted, not written, or on another machine"

@@ -28,6 +28,7 @@ def core(place, line, pid=42, pattern=None, written_s=None, java_home=None, root
         (f"{WILL}/srv/my shop/core.42 (max size 1024 k). To ensure a full core dump, try …", ["/srv/my shop/core.42"]),
         (f'{WILL}Core dumps may be processed with "/usr/share/apport/apport -p%p" (or dumping to /srv/core.42)', ["/srv/core.42"]),
         (f'{WILL}Determined by the following: "/cores/%e"', []),
+        (f'{WILL}Determined by the following: "/usr/share/apport/apport -p%p" (alternatively, falling back to /srv/core.42)', ["/srv/core.42"]),
         ("Core dump written. Default location: /srv/shop/core or core.42", ["/srv/shop/core", "/srv/shop/core.42"]),
         (r"Core dump will be written. Default location: C:\app\hs_err_pid42.mdmp", []),
         ("No core dump will be written. Core dumps have been disabled.", []),
@@ -100,6 +101,13 @@ def test_a_core_file_by_the_kernels_pattern(tmp_path):
     assert core(tmp_path, None, pattern=f"{cores}/%e.core") is None
     (tmp_path / "c.42").write_bytes(core_bytes(42))
     assert core(tmp_path, None, pattern="c.%p").path == f"{tmp_path}/c.42"
+
+
+def test_a_core_file_whose_name_the_jvm_knew_in_part(tmp_path):
+    """It replaces %p alone; the kernel has written the program's name, too."""
+    (tmp_path / "core.java.42").write_bytes(core_bytes(42))
+    (tmp_path / "core.java.43").write_bytes(core_bytes(43))
+    assert core(tmp_path / "elsewhere", f"{WILL}{tmp_path}/core.%e.42").path == f"{tmp_path}/core.java.42"
 
 
 def test_a_core_file_that_systemd_has(tmp_path):

@@ -35,6 +35,7 @@ _MAXIMUM = (
 )
 _SIZE = re.compile(r"\bsize: ([0-9]{1,15}) ?([KMG])B\b")
 _NOT_JAVA = ("Metaspace", "class space", "PSPermGen", "compacting perm", "concurrent-mark-sweep perm")
+_INDENTED = " Shenandoah Heap"  # from JDK 25 on, with all lines below it
 _MOST_LINES = 40
 
 
@@ -42,6 +43,8 @@ def parse_heap(found: Sections) -> Heap:
     """The heap; without its section, at most its largest size is known."""
     lines = [line for line in found.below("Heap") if not line.startswith("|")]
     own = [line for line in lines if not line.lstrip().startswith(_NOT_JAVA)]
+    if own and own[0].startswith(_INDENTED):
+        own = [line[1:] for line in own]
     info = parse_heap_info("\n".join(own))
     committed = [_first(line, _COMMITTED) for line in own if not line.startswith("   ")]
     known = [each for each in committed if each is not None]

@@ -121,9 +121,10 @@ def test_memory_of_linux_and_of_windows():
         ([" ZHeap           used 1024M, capacity 2048M, max capacity 4096M"], ("ZGC", 1 << 20, 2 << 20, 4 << 20)),
         (["Shenandoah Heap", " 98304M total, 98304M committed, 78973M used"], ("Shenandoah", 78973 << 10, 98304 << 10, None)),
         (["Shenandoah Heap", " 512M max, 512M soft max, 40960K committed, 5632K used"], ("Shenandoah", 5632, 40960, 512 << 10)),
+        ([" Shenandoah Heap", "   512M max, 512M soft max, 40960K committed, 5632K used", "  1024 x 512K regions"], ("Shenandoah", 5632, 40960, 512 << 10)),
         ([], (None, None, None, None)),
     ],
-    ids=["g1", "g1-25", "parallel", "serial", "serial-25", "cms", "zgc", "shenandoah-8", "shenandoah-17", "missing"],
+    ids=["g1", "g1-25", "parallel", "serial", "serial-25", "cms", "zgc", "shenandoah-8", "shenandoah-17", "shenandoah-27", "missing"],
 )  # fmt: skip
 def test_the_heap_of_each_collector(lines, expected):
     """In KiB: used and committed are sums over the generations, without the permanent one and Metaspace."""

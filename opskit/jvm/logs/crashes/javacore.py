@@ -45,6 +45,9 @@ _JAVA = re.compile(r"at ([^\s(]{1,1000})(\(.*)?")
 _BYTES = re.compile(r"([0-9]{1,20})(?: bytes)?(?: .*)?")
 _PROGRAM_COUNTERS = ("RIP", "PC", "EIP", "IP", "PSWA")
 _HANDLER = ("libj9prt", "libj9dmp", "j9prt", "j9dmp")
+_SIGNAL_RETURN = frozenset(
+    {"__kernel_rt_sigreturn", "__kernel_sigreturn", "__restore_rt"}
+)  # below it is where the signal came
 _MOST_FRAMES, _MOST_LISTED, _LONGEST = 4096, 10_000, 2000
 _LAST = "END OF DUMP"
 
@@ -204,7 +207,8 @@ def _stacks(found: _Found) -> tuple[tuple[Frame, ...], tuple[Frame, ...]]:
         elif tag == "4XESTACKTRACE" and (at := _JAVA.match(text)):
             kind = "J" if "(Compiled Code)" in text else "j"
             java.append(Frame(kind, text[3:], name=at[1].replace("/", ".")))
-    return tuple(native), tuple(java)
+    came = next((number + 1 for number, frame in enumerate(native) if frame.name in _SIGNAL_RETURN), 0)
+    return tuple(native[came:]), tuple(java)
 
 
 def _from(frames: tuple[Frame, ...], registers: dict[str, int], blamed: Frame | None) -> tuple[Frame, ...]:
@@ -224,7 +228,8 @@ def _native_frame(text: str) -> Frame | None:
     text = text.strip()
     head, found, inside = text.rstrip(")").rpartition(" [")
     if not found or not inside.endswith("]"):
-        return Frame("C", text) if hexadecimal(text) is not None else None
+        name, plus, _ = text.partition("+0x")
+        return Frame("C", text, name=name if plus else None) if plus or hexadecimal(text) is not None else None
     before, _, address = head.rpartition("(")
     if hexadecimal(address) is None:
         return None
@@ -249,9 +254,9 @@ def _blamed(found: _Found, native: Sequence[Frame], module: str | None, register
     pc = next((registers[each] for each in _PROGRAM_COUNTERS if each in registers), None)
     if module is None:
         method = found.after("1XHEXCPMODULE", "Compiled_method:") or found.after("1XHEXCPMODULE", "Compiled_method=")
-        return (
-            Frame("J", method, name=method.partition("(")[0].replace("/", ".")) if method else next(iter(native), None)
-        )
+        if method:
+            return Frame("J", method, name=method.partition("(")[0].replace("/", "."))
+        return next((frame for frame in native if not (frame.library or "").startswith(_HANDLER)), None)
     library = posixpath.basename(module)
     offset = pc - base if pc is not None and base is not None and pc >= base else None
     for frame in native:

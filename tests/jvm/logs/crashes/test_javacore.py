@@ -99,6 +99,21 @@ def test_the_frames_of_the_signal_handler_are_no_cause():
     assert (report.frame.library, report.frame.offset) == ("libacme-codec.so", 0xFB6C)
 
 
+@pytest.mark.parametrize(
+    "mark", ["               __kernel_rt_sigreturn+0x0 (0xB7747410)", "               (0x01 [libj9dmp29.so+0x1])"]
+)
+def test_without_the_module_the_signal_handler_is_not_to_blame(mark):
+    """Its frames end with the return of the signal; some releases print none."""
+    text = JAVACORE.replace("1XHEXCPMODULE  Module:", "1XHEXCPMODULE  Unknown:").replace(
+        "2XHREGISTER      PC:", "2XHREGISTER      X:"
+    )
+    text = text.replace(
+        "4XENATIVESTACK               parse_header", f"4XENATIVESTACK{mark}\n4XENATIVESTACK               parse_header"
+    )
+    report = parse(text, "javacore.txt")
+    assert (report.frame.library, report.frame.name) == ("libacme-codec.so", "parse_header")
+
+
 def test_a_javacore_has_the_machine_and_its_limits():
     """The container's limits, the heap, the time since the start."""
     report = parse(JAVACORE, "javacore.txt")

@@ -1294,7 +1294,18 @@ def _crash_report(data: bytes) -> object:
 @target(
     "secrets",
     b"-Ddb.password=a b -p x --token 'x y' https://u:p@h/x jdbc:oracle:thin:a/b@h Bearer abcdefghijk -javaagent:a=key=b\n",
-    words=[b"\0-Dpassword=", b"://", b'="', b"-p ", b" = ", b"<password>", b"-----BEGIN RSA PRIVATE KEY-----", b"IDENTIFIED BY '", b"?sig=", b"java "],
+    words=[
+        b"\0-Dpassword=",
+        b"://",
+        b'="',
+        b"-p ",
+        b" = ",
+        b"<password>",
+        b"-----BEGIN RSA PRIVATE KEY-----",
+        b"IDENTIFIED BY '",
+        b"?sig=",
+        b"java ",
+    ],
 )
 def _secrets(data: bytes) -> object:
     return redact_line(text(data)), redact_cmdline(data[:4096]), redact_environ(data[:4096])

@@ -25,6 +25,7 @@ _THREADS = re.compile(
     re.ASCII,
 )
 _REFUSED = re.compile(r"Native memory allocation|unable to|Cannot|failed to|Could not|Out of", re.ASCII)
+_32_BITS = re.compile(r"\b(?:linux|windows|bsd|solaris|aix)-(?:x86|i[3-6]86|arm|ppc|sparc|mips)(?![\w-])")
 _HEAP = {
     "Java heap space": "the Java heap was full",
     "GC overhead limit exceeded": "the Java heap was nearly full, and the collector freed too little",
@@ -64,7 +65,7 @@ def refused(case: Case) -> Cause | None:
     """Native memory that the kernel refused, by the first limit that the data show."""
     if case.report.event.kind != "memory":
         return None
-    for pattern in (_map_count, _threads, _address_space, _too_large, _exhausted, _compressed_oops):
+    for pattern in (_map_count, _threads, _address_space, _narrow, _too_large, _exhausted, _compressed_oops):
         if found := pattern(case):
             return found
     return _overcommit(case)
@@ -177,6 +178,18 @@ def _too_large(case: Case) -> Cause | None:
         case, "crash-native-memory", "a request larger than the machine",
         f"{_refused_words(case)} at once: the machine has {short_size(machine.memory_bytes)}",
         next_=shell.command("opskit", "mem"),
+    )  # fmt: skip
+
+
+def _narrow(case: Case) -> Cause | None:
+    """A 32-bit JVM: `… Server VM (25.40-b25 mixed mode linux-x86 )`."""
+    if not _32_BITS.search(case.report.vm or ""):
+        return None
+    heap = case.report.heap.committed_bytes
+    return _cause(
+        case, "crash-address-space", "the address space of a 32-bit JVM",
+        f"{_refused_words(case)}: a process of 32 bits has at most 4 GiB of addresses, often 3 GiB or less",
+        None if heap is None else f"the Java heap had {short_size(heap)} of them", next_=case.again,
     )  # fmt: skip
 
 

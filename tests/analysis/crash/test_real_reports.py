@@ -63,6 +63,19 @@ def test_limits_of_a_container_are_told():
     assert machine.container_cpus.startswith("1.5")
 
 
+@pytest.mark.parametrize(
+    ("platform", "is_narrow"),
+    [("linux-x86", True), ("linux-arm", True), ("windows-x86", True), ("linux-amd64", False), ("linux-arm64", False), ("linux-ppc64le", False)],
+)  # fmt: skip
+def test_a_32_bit_jvm_has_few_addresses(platform, is_narrow):
+    """With room on the machine and no limit, that is why the kernel refuses memory."""
+    report = read("jdk17-c2-out-of-memory")
+    limits = {**report.machine.limits, "AS": "infinity/infinity"}
+    report = report._replace(vm=f"Server VM (mixed mode, {platform} )", machine=report.machine._replace(limits=limits))
+    blamed = judge(Facts([Read("hs_err", report)])).verdicts[0].blamed
+    assert (blamed == "the address space of a 32-bit JVM") == is_narrow
+
+
 @pytest.mark.parametrize("major", [8, 11, 17, 21, 25])
 def test_secrets_of_a_report_are_hidden(major):
     """Passwords and tokens of the command line and the environment are in no verdict."""

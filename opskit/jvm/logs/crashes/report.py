@@ -10,6 +10,7 @@ from opskit.jvm.dumps.sniff import content_type
 from opskit.jvm.logs.crashes.hotspot import parse_hotspot
 from opskit.jvm.logs.crashes.javacore import parse_javacore, why_no_crash
 from opskit.jvm.logs.crashes.unwrap import unwrap
+from opskit.redact import redact_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -160,7 +161,7 @@ def _instead(data: bytes, starts: Sequence[int]) -> str:
         return "a thread dump; read it with opskit jpmp"
     if what == "a class histogram":
         return "a class histogram; read it with opskit jmap-diff"
-    return what
+    return redact_text(what)  # it has the beginning of a text
 
 
 def _decoded(data: bytes) -> str:

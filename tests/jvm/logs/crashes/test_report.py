@@ -218,10 +218,11 @@ def test_variables_of_the_environment_are_no_titles():
         (b"[12.5] java[42]: segfault at 0 ip 0000 sp 0000 error 4 in libfoo.so\n", "a kernel log"),
         (b"# A fatal error has been detected by the Java Runtime Environment:\nhello\n", "text that begins with '# A fatal error"),
         (b"INFO: logged # A fatal error has been detected by the Java Runtime Environment: of a child\nINFO: done\n", "text that begins with 'INFO"),
+        (b"INFO: db.password=hunter2\n", "text that begins with 'INFO: db.password=…"),
     ],
     ids=[
         "nothing", "core", "library", "minidump", "gzip", "heap-dump", "thread-dump", "histogram", "vm-info", "part", "no-start",
-        "native-image", "openj9", "replay", "kernel-log", "no-event", "mentioned",
+        "native-image", "openj9", "replay", "kernel-log", "no-event", "mentioned", "secret",
     ],
 )  # fmt: skip
 def test_what_is_no_report_is_named(data, said):

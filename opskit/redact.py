@@ -20,10 +20,13 @@ if TYPE_CHECKING:
 
 # A name is a secret's if it contains one of these, without regard to case and separators …
 _MARKS = re.compile(
-    r"passw|passphrase|secret|token|credential|apikey|accesskey|privatekey|secretkey|signingkey|authorization|connectionstring"
+    r"passw|passphrase|passcode|secret|token|credential|authorization|connectionstring|sessionid$"
+    r"|(?:api|access|private|signing|auth|master|crypt|encryption|shared|license|account|storage|ssh)key"
 )
 # … or has one of these as a word: `tls.key`, `keyPass`, `MYSQL_PWD`.
 _WORDS = frozenset({"key", "keys", "pass", "pw", "pwd", "otp", "jwt", "dsn", "creds", "cred", "bearer"})
+_ENDINGS = ("pass", "pwd", "psw", "pswd")  # -storepass, dbpwd
+_NOT_ENDINGS = frozenset({"bypass", "compass", "encompass", "trespass", "surpass", "overpass", "underpass"})
 _LAST_WORDS = frozenset({"auth", "pin", "salt", "sas", "cookie"})
 _NOT_SECRET_OF_A_KEY = frozenset(
     {"store", "serializer", "deserializer", "alias", "type", "size", "length", "algorithm", "manager"}
@@ -38,7 +41,8 @@ _ASSIGNMENT = re.compile(r"([A-Za-z_][\w.-]*)=(.*)", re.DOTALL)
 _AGENT = re.compile(r"(-javaagent|-agentlib|-agentpath|-Xbootclasspath[^:]*):")
 _BARE_KEY = re.compile(r"[A-Za-z0-9+/_\-]{20,}=*")  # an agent's only option
 # `-p`: the module path of `java`; a port, unless a user is named; else a password.
-_SHORT_WITH_SECRET, _USER = "-p", frozenset({"-u", "--user"})
+_SHORT_WITH_SECRET, _USER = "-p", frozenset({"-u", "--user", "-U", "--proxy-user"})
+_USER_AND_PASSWORD = re.compile(r"(?![0-9]+:[0-9]+\Z)([^:]*):.*", re.DOTALL)  # 1000:1000 is a group
 _PORT = re.compile(r"[1-9][0-9]{0,4}(?::[0-9]{1,5})?")
 _NAMES_USER = re.compile(r"-u|--user(?:name)?(?:=.*)?", re.DOTALL)
 
@@ -87,7 +91,7 @@ def is_secret(name: str) -> bool:
     if _MARKS.search(plain):
         return True
     words = [word.lower() for word in _WORD.findall(name)]
-    if words and words[-1] in _LAST_WORDS:
+    if words and (words[-1] in _LAST_WORDS or (words[-1].endswith(_ENDINGS) and words[-1] not in _NOT_ENDINGS)):
         return True
     following = (*words[1:], "")
     return any(word in _WORDS and after not in _NOT_SECRET_OF_A_KEY for word, after in zip(words, following))
@@ -189,8 +193,8 @@ def _after(before: str, word: str, is_plain_short: bool) -> str | None:
     """A word that the option before it makes a secret; None: it makes none."""
     if before == _SHORT_WITH_SECRET:
         return None if is_plain_short else HIDDEN
-    if before in _USER and ":" in word:
-        return f"{word.partition(':')[0]}:{HIDDEN}"
+    if before in _USER and (user := _USER_AND_PASSWORD.fullmatch(word)):
+        return f"{user[1]}:{HIDDEN}"
     if before[:1] != "-" or before[:2] == "-X" or "=" in before or ":" in before or word.lower() in _PLAIN_VALUES:
         return None
     return HIDDEN if is_secret(before) else None
@@ -205,6 +209,8 @@ def _word(word: str) -> str:
         return path + equals + (HIDDEN if _BARE_KEY.fullmatch(options) else redact_text(options))
     option = None if word.startswith("-X") else _OPTION.fullmatch(word) or None
     if option is not None:
+        if option[1] in _USER and (user := _USER_AND_PASSWORD.fullmatch(option[3])):
+            return f"{option[1]}{option[2]}{user[1]}:{HIDDEN}"
         return option[1] + option[2] + redact_value(option[1], option[3])
     assignment = _ASSIGNMENT.fullmatch(word)
     if assignment is not None:

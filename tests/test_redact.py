@@ -22,6 +22,7 @@ from opskit.redact import (
         "password", "db.password", "DB_PASSWORD", "keyStorePassword", "api.token", "accessToken", "x.secret", "client-secret", "apiKey",
         "API_KEY", "aws.credential", "aws_secret_access_key", "encryption.key", "tls.keyPass", "MYSQL_PWD", "passphrase", "my.key",
         "license.keys", "sas", "jwt", "Authorization", "spring.datasource.passwd", "private-key", "userPass",
+        "storepass", "dbpwd", "passcode", "authkey", "JSESSIONID",
     ],
 )  # fmt: skip
 def test_names_of_secrets(name):
@@ -32,7 +33,7 @@ def test_names_of_secrets(name):
 @pytest.mark.parametrize(
     "name",
     [
-        "monkey", "keyboard", "author", "keyStore", "javax.net.ssl.trustStore", "key.serializer", "keySize", "bypass", "compass",
+        "monkey", "keyboard", "author", "keyStore", "javax.net.ssl.trustStore", "key.serializer", "keySize", "bypass", "compass", "sessionIdLength",
         "java.security.auth.login.config", "spring.profiles.active", "user.name", "passive", "Xmx", "address", "",
     ],
 )  # fmt: skip
@@ -55,6 +56,8 @@ def test_names_that_only_resemble_them(name):
         ("java -Xmx1g com.acme.Main -p hunter2", "java -Xmx1g com.acme.Main -p …"),
         ("tool --api-key 'my long key' --verbose", "tool --api-key … --verbose"),
         ("tool -u admin:pw -user x", "tool -u admin:… -user x"),
+        ("curl --user=admin:pw --proxy-user a:b -u 1000:1000", "curl --user=admin:… --proxy-user a:… -u 1000:1000"),
+        ("keytool -storepass changeit -list", "keytool -storepass … -list"),
         ("DB_SECRET=3 run", "DB_SECRET=… run"),
         ("--token:abc", "--token:…"),
         ("-Djavax.net.ssl.keyStore=/x.jks -Dx.secret=true", "-Djavax.net.ssl.keyStore=/x.jks -Dx.secret=true"),

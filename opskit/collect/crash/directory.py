@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from opskit.collect.crash.cores import Around, core_of, is_core_name
 from opskit.collect.crash.facts import Read, Unread
 from opskit.errors import BadInput
-from opskit.jvm.logs.crashes.report import parse_all
+from opskit.jvm.logs.crashes.report import MARKS, parse_all
 from opskit.proc.fs import kind_of, optional
 from opskit.proc.user_files import GZIP, gunzip
 from opskit.quantities import plural
@@ -34,6 +34,7 @@ _REPORT = re.compile(
 _WHY = {errno.ELOOP: "a symbolic link, which is not followed here; name the file itself", errno.EACCES: "permission denied",
         errno.EFBIG: f"larger than {LARGEST_BYTES >> 20} MiB", errno.ENOTDIR: "not a directory"}  # fmt: skip
 _MOST_SNIFFED, _SNIFFED_BYTES, _MOST_DIRECTORIES = 2000, 256, 500
+_LONG, _KEPT = 4 << 20, 1 << 16  # of a program's output before a report
 _BEGINNINGS = (
     b"#\n# A fatal error ",
     b"#\n# There is insufficient memory for the Java",
@@ -143,7 +144,7 @@ def read_listed(
     return reads, unread
 
 
-def reads_of(data: bytes, name: str, written_s: float | None, around: Around | None) -> list[Read]:
+def reads_of(data: bytes | bytearray, name: str, written_s: float | None, around: Around | None) -> list[Read]:
     """Every report in a file, with its core and replay file. Raises BadInput, which says what it is instead."""
     found = []
     for report in parse_all(data, name):
@@ -189,7 +190,7 @@ def why_not_read(error: OSError) -> str:
     return _WHY.get(error.errno or 0, why)
 
 
-def unpacked(data: bytes, name: str) -> bytes:
+def unpacked(data: bytes, name: str) -> bytes | bytearray:
     """A file's text, unpacked where it is gzip; of a truncated or damaged one what can be read. Raises BadInput."""
     return joined(_gunzipped(data), name, LARGEST_BYTES) if data.startswith(GZIP) else data
 
@@ -201,13 +202,17 @@ def _gunzipped(data: bytes) -> Iterable[bytes]:
         return
 
 
-def joined(chunks: Iterable[bytes], name: str, most_bytes: int) -> bytes:
-    """All chunks. Raises BadInput above the limit."""
-    found, left = [], most_bytes
+def joined(chunks: Iterable[bytes], name: str, most_bytes: int) -> bytearray:
+    """All chunks; of a long text before the first report only its beginning and end. Raises BadInput above the limit."""
+    found, left, has_report = bytearray(), most_bytes, False
     for chunk in chunks:
-        found.append(chunk)
+        found += chunk
         left -= len(chunk)
+        if not has_report and len(found) > _LONG:
+            has_report = any(mark in found for mark in MARKS)
+            if not has_report:
+                found[_KEPT:-_KEPT] = b"\n"
         if left < 0:
             problem = f"more than {most_bytes >> 20} MiB, the most that is read of a crash report; give the part from `# A fatal error` on"
             raise BadInput(name, problem)
-    return b"".join(found)
+    return found

@@ -199,6 +199,17 @@ def test_an_endless_file_is_an_error(host, monkeypatch):
         found(host, "/dev/zero")
 
 
+def test_a_long_output_before_a_report_is_not_kept():
+    """What a report needs of it, its beginning and the lines before the report, is; the crash is the same."""
+    text = REPORT.read_bytes()
+    before = b"An irrecoverable stack overflow has occurred.\n"
+    chunks = [b"started\n", *[b"x" * 99 + b"\n" + bytes(1 << 20)] * 9, before, text[:500], text[500:]]
+    data = listing.joined(chunks, "out", 1 << 30)
+    assert len(data) < 6 << 20
+    assert data.startswith(b"started\n")
+    assert data.endswith(before + text)
+
+
 def test_what_is_no_report_is_named(host, tmp_path):
     """A core file, a log, an empty file."""
     for name, content, what in (("core.1", None, "core file"), ("a.log", "x\n", "text"), ("b.log", "", "empty")):

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from opskit.jvm.logs.crashes.record import CrashReport
 
-_MARKS = (
+MARKS = (
     b"# A fatal error has been detected by ",
     b"# An unexpected error has been detected by ",
     b"# There is insufficient memory for the Java",
@@ -58,12 +58,12 @@ _OTHERS = (
 )
 
 
-def parse(data: bytes | str, source: str) -> CrashReport:
+def parse(data: bytes | bytearray | str, source: str) -> CrashReport:
     """The first report in a file. `source`: its name in messages. Raises BadInput, which says what the file is instead."""
     return parse_all(data, source)[0]
 
 
-def parse_all(data: bytes | str, source: str) -> list[CrashReport]:
+def parse_all(data: bytes | bytearray | str, source: str) -> list[CrashReport]:
     """Every report in a file, in order; the header that a JVM prints before its report is not counted twice."""
     if isinstance(data, str):
         data = data.encode("utf-8", "surrogateescape")
@@ -83,11 +83,11 @@ def parse_all(data: bytes | str, source: str) -> list[CrashReport]:
     return found
 
 
-def _starts(data: bytes) -> list[int]:
-    return sorted(at for mark in _MARKS for at in _places(data, mark))[:_MOST_REPORTS]
+def _starts(data: bytes | bytearray) -> list[int]:
+    return sorted(at for mark in MARKS for at in _places(data, mark))[:_MOST_REPORTS]
 
 
-def _places(data: bytes, mark: bytes) -> Iterator[int]:
+def _places(data: bytes | bytearray, mark: bytes) -> Iterator[int]:
     at = data.find(mark)
     for _ in range(_MOST_REPORTS):
         if at < 0:
@@ -96,7 +96,7 @@ def _places(data: bytes, mark: bytes) -> Iterator[int]:
         at = data.find(mark, at + len(mark))
 
 
-def _report(data: bytes, begin: int, end: int) -> CrashReport | None:
+def _report(data: bytes | bytearray, begin: int, end: int) -> CrashReport | None:
     """The report whose mark stands at `begin`."""
     window = max(0, begin - _LONGEST_JSON_PREFIX)
     line = max(data.rfind(b"\n", window, begin) + 1, window)
@@ -132,7 +132,7 @@ def _joined(header: CrashReport, report: CrashReport) -> CrashReport:
     )
 
 
-def _instead(data: bytes, starts: Sequence[int]) -> str:
+def _instead(data: bytes | bytearray, starts: Sequence[int]) -> str:
     if data.startswith(b"\x7fELF") and data[16:18] in (b"\4\0", b"\0\4"):
         return "a core file; the report that the JVM wrote beside it has the name hs_err_pidN.log"
     if data.startswith(_MINIDUMP):
@@ -164,5 +164,5 @@ def _instead(data: bytes, starts: Sequence[int]) -> str:
     return redact_text(what)  # it has the beginning of a text
 
 
-def _decoded(data: bytes) -> str:
+def _decoded(data: bytes | bytearray) -> str:
     return data.decode("utf-8", "surrogateescape")

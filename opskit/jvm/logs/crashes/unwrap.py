@@ -75,7 +75,7 @@ def _of_json(lines: list[str], key: str) -> list[str]:
     import json
 
     mark = f'"{key}"'
-    found: list[str] = []
+    pieces: list[str] = []
     for line in lines:
         at = line[: LONGEST_LINE * 2].find(mark)
         value = None if at < 0 else line[at + len(mark) : at + LONGEST_LINE].lstrip(" :")
@@ -86,5 +86,7 @@ def _of_json(lines: list[str], key: str) -> list[str]:
             said = json.loads(f'"{quoted[0] if quoted else ""}"', strict=False)
         except ValueError:
             continue
-        found.extend(piece.rstrip("\r") for piece in str(said).removesuffix("\n").split("\n"))
-    return found
+        pieces.append(str(said))
+    # Docker keeps the end of each line, and splits one of more than 16 KiB; other shippers drop it.
+    between = "" if any(piece.endswith("\n") for piece in pieces) else "\n"
+    return [line[:LONGEST_LINE].rstrip("\r") for line in between.join(pieces).removesuffix("\n").split("\n")]

@@ -149,6 +149,14 @@ def test_lines_that_a_container_runtime_has_split_are_joined():
     assert report.complete
 
 
+def test_lines_that_docker_has_split_are_joined():
+    """A piece of a line of more than 16 KiB has no end of line."""
+    pieces = UNSAFE.replace("java_command: com", "java_command: \0com").splitlines(keepends=True)
+    logged = [{"log": piece, "stream": "stdout"} for line in pieces for piece in line.split("\0")]
+    report = parse("\n".join(map(json.dumps, logged)), "out")
+    assert report._replace(is_in_output=False) == parse(UNSAFE, "a file")
+
+
 def test_a_prefix_of_numbers_is_matched_in_one_way():
     """Each number of it may have any number of digits; where one part could end is no guess."""
     prefix = "1.1." * 120

@@ -10,14 +10,17 @@ from opskit.redact import redact_environment, redact_line, redact_text
 if TYPE_CHECKING:
     from opskit.jvm.logs.crashes.record import CrashReport
 
-_text = lru_cache(maxsize=8192)(redact_text)  # the reports of one application have most texts in common
+_known = lru_cache(maxsize=8192)(redact_text)  # the reports of one application have most texts in common
+_LONGEST_KNOWN = 300
 
 
 def redact_report(report: CrashReport) -> CrashReport:
     """The same report; values of secrets in its command line, environment and every other text are replaced by `…`."""
     event = report.event
     arguments, command = _line(report.jvm_arguments), _line(report.java_command)
-    redacted: CrashReport = _redacted(report._replace(environment={}, command_line=None))
+    redacted: CrashReport = _redacted(
+        report._replace(environment={}, command_line=None, jvm_arguments=None, java_command=None)
+    )
     return redacted._replace(
         event=redacted.event._replace(name=redact_line(event.name), message=tuple(map(redact_line, event.message))),
         thread=report.thread and redacted.thread and redacted.thread._replace(name=_line(report.thread.name)),
@@ -32,7 +35,7 @@ def redact_report(report: CrashReport) -> CrashReport:
 def _redacted(value: Any) -> Any:
     """A record, list or mapping with every text in it redacted: also paths, which an application may name."""
     if isinstance(value, str):
-        return _text(value)
+        return _known(value) if len(value) <= _LONGEST_KNOWN else redact_text(value)
     if isinstance(value, dict):
         return {key: _redacted(each) for key, each in value.items()}
     if isinstance(value, (tuple, list)):

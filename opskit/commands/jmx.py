@@ -40,6 +40,10 @@ def jmx(run: Run, words: tuple[str, ...], ask: bool, jolokia: str | None, agent:
     from opskit.render.views.jmx import report as view
 
     targets, patterns = sorted_words(words)
+    if jolokia == "":
+        raise UsageError("--jolokia: no URL; write http://HOST:PORT/jolokia, or auto")
+    if jolokia not in (None, _AUTO):
+        refuse({"ask": ask}, ["ask"], "goes with a JVM, and not with --jolokia URL")
     pid = None
     if targets or agent or jolokia in (None, _AUTO):
         from opskit.collect.targets import resolve_jvm
@@ -89,8 +93,8 @@ def _reader(run: Run, request: Request, yes: bool) -> Callable[[], Facts]:
         from opskit.collect.jmx.jolokia import read_jolokia
 
         def ask_jolokia() -> Facts:
-            at_s = run.host.now().timestamp()
             found = read_jolokia(run.host, request)
+            at_s = run.host.now().timestamp()  # the values come last
             names: dict[str, list[str]] = {name: [] for name in found.names}
             return Facts(
                 request.pid, main, None, found.beans, found.missing, at_s=at_s, names=names, jolokia_url=found.url
@@ -102,15 +106,15 @@ def _reader(run: Run, request: Request, yes: bool) -> Callable[[], Facts]:
 
     agent = Agent(run.host, request.pid, request.patterns)
     if not agreed(yes, agent.question):
-        do_it = shell.command("opskit", "jmx", request.pid, "--agent", "--yes", *request.patterns)
+        do_it = shell.command("opskit", "jmx", request.pid, "--agent", "--yes", *shell.operands(*request.patterns))
         raise UsageError(f"nothing was loaded: {'; '.join(agent.stays)}; add --yes to load it: {do_it}")
 
     if yes:
         click.echo(f"opskit: {'; '.join(agent.stays)}", err=True)
 
     def ask_agent() -> Facts:
-        at_s = run.host.now().timestamp()
         found = agent.read()
+        at_s = run.host.now().timestamp()  # a first load takes a second, and then the values are read
         return Facts(request.pid, main, None, found.beans, found.missing, found.left_behind, at_s)
 
     return ask_agent
@@ -122,7 +126,10 @@ def sorted_words(words: Sequence[str]) -> tuple[list[str], list[str]]:
     targets = [word for word in words if word not in patterns]
     for word in patterns:
         if word.startswith(("http://", "https://")):
-            raise UsageError(f"{word!r} is no pattern of MBeans; give the URL of a Jolokia as --jolokia URL")
+            from opskit.redact import redact_text
+
+            shown = redact_text(word)
+            raise UsageError(f"{shown!r} is no pattern of MBeans; give the URL of a Jolokia as --jolokia URL")
     if len(targets) > 1:
         rule = "give one JVM; an attribute is a part of its pattern: 'java.lang:type=Memory HeapMemoryUsage'"
         raise UsageError(f"jmx: two targets, {targets[0]!r} and {targets[1]!r}; {rule}")

@@ -7,12 +7,13 @@ The property is escaped as java.util.Properties writes it: `jolokia.agent=http\:
 
 from __future__ import annotations
 
-import json
 import posixpath
 import re
 from typing import TYPE_CHECKING
 
 from opskit.errors import UsageError
+from opskit.jvm.mbean_json import DEEPEST, TOO_DEEP, loaded
+from opskit.jvm.mbean_json import integer as json_integer
 from opskit.quantities import integer
 from opskit.records import NamedTuple
 
@@ -24,16 +25,18 @@ if TYPE_CHECKING:
 PROPERTY = "jolokia.agent"
 DEFAULT_PORT, DEFAULT_PATH = 8778, "/jolokia/"
 _PORTS = {"http": 80, "https": 443}
-_LONGEST_URL, _LONGEST_NUMBER, _LONGEST_ERROR = 2048, 400, 500
+_LONGEST_URL, _LONGEST_ERROR = 2048, 500
 _ESCAPED = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
 _LETTERS = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 # Jolokia 2 writes the hexadecimal digits of control characters from ten on as `:;<=>?`.
 _WRONG_DIGIT = re.compile(r"([^\\](?:\\\\)*\\u00[01])([:;<=>?])")
-_NO_JSON = object()
 
 
 class Url(NamedTuple):
-    """Where a Jolokia answers. `user`, `password`: of the URL; they are never shown. `path`: with its query."""
+    """Where a Jolokia answers. `user`, `password`: of the URL; they are never shown. `path`: with its query.
+
+    `address`: where it listens, if `host` is but the name in its certificate.
+    """
 
     scheme: str
     host: str
@@ -41,6 +44,7 @@ class Url(NamedTuple):
     path: str = DEFAULT_PATH
     user: str | None = None
     password: str | None = None
+    address: str | None = None
 
     @property
     def shown(self) -> str:
@@ -117,43 +121,29 @@ def url_of_option(words: Iterable[str]) -> Url | None:
 def parse_answer(body: bytes) -> Json:
     """The JSON of an answer. Raises ValueError where it is none, or cut."""
     text = body.decode("utf-8", "replace")
-    found = _loaded(text)
-    if found is _NO_JSON and _WRONG_DIGIT.search(text):
-        found = _loaded(_WRONG_DIGIT.sub(lambda each: f"{each[1]}{ord(each[2]) - 48:x}", text))
-    if found is _NO_JSON:
-        raise ValueError("no JSON")
-    return found
-
-
-def _loaded(text: str) -> Json:
     try:
-        return json.loads(text, parse_int=_integer, parse_float=_float)
-    except (ValueError, RecursionError):
-        return _NO_JSON
+        return loaded(text)
+    except ValueError:
+        if not _WRONG_DIGIT.search(text):
+            raise
+    return loaded(_WRONG_DIGIT.sub(lambda each: f"{each[1]}{ord(each[2]) - 48:x}", text))
 
 
-def _integer(text: str) -> int | str:
-    return int(text) if len(text) <= _LONGEST_NUMBER else text  # a number, by its syntax
-
-
-def _float(text: str) -> float | str:
-    found = float(text)  # a number, by its syntax
-    return text if found in (float("inf"), float("-inf")) else found  # a number
-
-
-def plain_value(value: Json) -> Json:
-    """A value without Jolokia's own wrapping: ObjectNames and large integers are objects with one key."""
-    if isinstance(value, list):
-        return [plain_value(each) for each in value]
-    if not isinstance(value, dict):
+def plain_value(value: Json, depth: int = 0) -> Json:
+    """A value without Jolokia's own wrapping: ObjectNames and large integers are objects with one key. What is too deep is `…`."""
+    if not isinstance(value, (dict, list)):
         return value
+    if depth == DEEPEST:
+        return TOO_DEEP
+    if isinstance(value, list):
+        return [plain_value(each, depth + 1) for each in value]
     if len(value) == 1:
         ((key, only),) = value.items()
         if key == "objectName" and isinstance(only, str):
             return only
         if key == "bigint" and isinstance(only, str) and re.fullmatch(r"-?[0-9]{1,400}", only):
-            return _integer(only)
-    return {key: plain_value(each) for key, each in value.items()}
+            return json_integer(only)
+    return {key: plain_value(each, depth + 1) for key, each in value.items()}
 
 
 def error_of(answer: dict[str, Json]) -> str:

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 from pathlib import Path
+from typing import NamedTuple
 
 import agentjar
 import jvms
 import psutil
 import pytest
-from atonce import AtOnce, ForEach
+from atonce import ForEach
 
 from opskit.actions import load_agent
-from opskit.actions.load_agent import Agent
-from opskit.errors import AttachError, NotSupported, UsageError
+from opskit.actions.load_agent import Agent, AgentRead
+from opskit.errors import AttachError, NotSupported, OpskitError, UsageError
 from opskit.host import Host
 from opskit.jvm.attach.client import AttachClient
 from opskit.proc.fs import ProcFS
@@ -45,28 +45,68 @@ def state(workload):
     return listening, agentjar.told(workload, "threads", "THREADS")[-1], process.num_fds()
 
 
+class Told(NamedTuple):
+    """Everything that one JVM shows."""
+
+    agent: Agent
+    first: AgentRead
+    second: AgentRead
+    printed: dict  # by a JMX client in the JVM
+    states: list  # before, after the first read, after the second
+    warnings: int
+    others: dict  # of what one version is enough for
+
+
 def in_a_jvm(version):
-    """Everything that one JVM of this version shows."""
-    with beans(version) as workload:
+    """Read twice, then what one version is enough for. Where root runs this, one JVM is another user's."""
+    popen = {"user": 65534, "group": 65534, "extra_groups": []} if version == 21 and os.geteuid() == 0 else {}
+    with beans(version, **popen) as workload:
         AttachClient(ProcFS(), workload.pid).jcmd("VM.version")  # starts the listener
-        before = state(workload)
+        states = [state(workload)]
         agent, first = read(workload, *ALL, timeout_s=60)
-        after = state(workload)
+        states.append(state(workload))
         second = agent.read()
-        again = state(workload)
+        states.append(state(workload))
         printed = {key: value for each in ALL[:3] for key, value in agentjar.client_values(workload, each).items()}
         warnings = sum(line.startswith(WARNING) for line in workload.output().splitlines())
-        return agent, first, second, printed, (before, after, again), warnings
+        others = {"patterns": read(workload, *PATTERNS, timeout_s=3)[1], **hanging(workload)} if version == 17 else {}
+        return Told(agent, first, second, printed, states, warnings, others)
 
 
+def hanging(workload):
+    """What a getter that hangs shows, in order; ends when its thread has."""
+    agent, found = read(workload, "app.slow:*", timeout_s=2)
+    shown = {"found": found, "again": agent.read(), "threads": agentjar.told(workload, "threads", "THREADS")[-1]}
+    shown["question"] = Agent(Host(ProcFS()), workload.pid, ["a:*"]).question
+    agentjar.told(workload, "release", "RELEASED")
+    while "opskit-jmx" in agentjar.told(workload, "threads", "THREADS")[-1]:
+        continue
+    return shown
+
+
+PATTERNS = [
+    "app.many:area=east,name=n7,type=Kinds", "app.many:*,name=n1?", "app.kinds:* Gauge.used", "*:type=Slow Be*",
+    'app.hostile:type=Kinds,name="a \\"quoted\\", name" Count', "nothing at all", "app.plain:type=Plain Ma?",
+    "app.kinds:type=(.*+[ Count", "app.kinds:type=Kinds,name=all Coun",
+]  # fmt: skip
 jvm = ForEach(in_a_jvm, [11, 17, 21, 25])
+
+
+def told(version):
+    """What the JVM of this version showed; each of several tests asks for it."""
+    if version not in TOLD:
+        TOLD[version] = jvm.result(version)
+    return TOLD[version]
+
+
+TOLD = {}
 
 
 @pytest.mark.xdist_group("jmx_agent")
 @pytest.mark.parametrize("version", [11, 17, 21, 25])
 def test_values_are_those_of_a_jmx_client_and_nothing_else_stays(version):
     """Every kind of attribute, throwing ones and hostile names; no port, no thread, one fd; the same at a second load."""
-    agent, first, second, printed, (before, after, again), warnings = jvm.result(version)
+    agent, first, second, printed, (before, after, again), warnings, _ = told(version)
     ours = agentjar.values_of(each for each in first.beans if not each.name.startswith("app.plain"))
     assert ours.keys() == printed.keys()
     assert not [key for key, value in ours.items() if not agentjar.is_same(value, printed[key])]
@@ -94,99 +134,92 @@ def check_plain(bean):
     }  # fmt: skip
 
 
-at_once = AtOnce()
-outcomes = at_once.fixture()
-
-
-@at_once.test
+@pytest.mark.xdist_group("jmx_agent")
 def test_a_getter_that_hangs_costs_itself_only():
     """It is named, the others are read, it is not asked again, and its thread ends when it returns."""
-    with beans() as workload:
-        agent, found = read(workload, "app.slow:*", timeout_s=2)
-        values = {each.name: each.value for each in found.beans[0].attributes}
-        assert values == {"After": 2, "Before": 1, "Stuck": None}
-        assert found.beans[0].attributes[2].error == "no value within 0.5 s"
-        assert any("app.slow:type=Slow Stuck" in each for each in found.left_behind)
-        again = agent.read()
-        assert again.beans[0].attributes[2].error == "no value within 0.5 s; not read again"
-        assert "opskit-jmx" in agentjar.told(workload, "threads", "THREADS")[-1]
-        assert "1 of its threads waits" in Agent(Host(ProcFS()), workload.pid, ["a:*"]).question
-        agentjar.told(workload, "release", "RELEASED")
-        while "opskit-jmx" in agentjar.told(workload, "threads", "THREADS")[-1]:
-            continue
+    shown = told(17).others
+    found, again = shown["found"], shown["again"]
+    values = {each.name: each.value for each in found.beans[0].attributes}
+    assert values == {"After": 2, "Before": 1, "Stuck": None}
+    assert found.beans[0].attributes[2].error == "no value within 0.5 s"
+    assert any("app.slow:type=Slow Stuck" in each for each in found.left_behind)
+    assert again.beans[0].attributes[2].error == "no value within 0.5 s; not read again"
+    assert "opskit-jmx" in shown["threads"]
+    assert "1 of its threads waits" in shown["question"]
 
 
-@at_once.test
+@pytest.mark.xdist_group("jmx_agent")
 def test_patterns_choose_what_is_read():
     """Patterns of both orders, of quoted names, of single attributes and of parts of them; a getter that is not meant is not called."""
-    with beans() as workload:
-        patterns = [
-            "app.many:area=east,name=n7,type=Kinds", "app.many:*,name=n1?", "app.kinds:* Gauge.used", "*:type=Slow Be*",
-            'app.hostile:type=Kinds,name="a \\"quoted\\", name" Count', "nothing at all", "app.plain:type=Plain Ma?",
-            "app.kinds:type=(.*+[ Count", "app.kinds:type=Kinds,name=all Coun",
-        ]  # fmt: skip
-        _, found = read(workload, *patterns, timeout_s=3)
-        names = [each.name for each in found.beans]
-        assert names == sorted([
-            'app.hostile:type=Kinds,name="a \\"quoted\\", name"', "app.kinds:type=Kinds,name=all", "app.plain:type=Plain",
-            "app.slow:type=Slow", *(f"app.many:type=Kinds,name=n{number},area=east" for number in (7, *range(10, 20))),
-        ])  # fmt: skip
-        chosen = {each.name: [attribute.name for attribute in each.attributes] for each in found.beans}
-        assert chosen["app.kinds:type=Kinds,name=all"] == ["Gauge"]
-        assert chosen["app.slow:type=Slow"] == ["Before"]
-        assert chosen["app.plain:type=Plain"] == ["Map"]
-        assert len(chosen["app.many:type=Kinds,name=n7,area=east"]) == 34
-        assert found.missing == []
+    found = told(17).others["patterns"]
+    names = [each.name for each in found.beans]
+    assert names == sorted([
+        'app.hostile:type=Kinds,name="a \\"quoted\\", name"', "app.kinds:type=Kinds,name=all", "app.plain:type=Plain",
+        "app.slow:type=Slow", *(f"app.many:type=Kinds,name=n{number},area=east" for number in (7, *range(10, 20))),
+    ])  # fmt: skip
+    chosen = {each.name: [attribute.name for attribute in each.attributes] for each in found.beans}
+    assert chosen["app.kinds:type=Kinds,name=all"] == ["Gauge"]
+    assert chosen["app.slow:type=Slow"] == ["Before"]
+    assert chosen["app.plain:type=Plain"] == ["Map"]
+    assert len(chosen["app.many:type=Kinds,name=n7,area=east"]) == 34
+    assert found.missing == []
 
 
-@at_once.test
-def test_another_users_jvm_as_root():
-    """Root reads a JVM of another user, which leaves nothing of ours in /tmp."""
-    if os.geteuid() != 0:
-        pytest.skip("needs root")
-    with beans(21, user=65534, group=65534, extra_groups=[]) as workload:
-        _, found = read(workload, "app.kinds:* Count")
-        assert [each.value for bean in found.beans for each in bean.attributes] == [-42]
+REFUSALS = {
+    "-XX:-EnableDynamicAgentLoading": (NotSupported, "it runs with -XX:-EnableDynamicAgentLoading"),
+    "-XX:+DisableAttachMechanism": (AttachError, "it was started with -XX:+DisableAttachMechanism"),
+    "--limit-modules=java.base,java.instrument": (NotSupported, "lacks the module java.management"),
+    "--limit-modules=java.base,java.management": None,
+}
+# What the JVM itself answers, where the command line does not show it.
+ANSWERS = {
+    "-XX:-EnableDynamicAgentLoading": "it runs with -XX:-EnableDynamicAgentLoading",
+    "--limit-modules=java.base,java.instrument": "its class failed to start",
+}
 
 
-@at_once.test
-def test_what_the_jvm_lacks_is_said_before_anything_is_sent():
-    """Dynamic loading switched off, attach disabled, modules missing: one line each, and no listener is started."""
+def refused(option):
+    """What is said before anything is sent, whether nothing was, and what comes of loading it nevertheless."""
     agentjar.require_jar()
-    cases = {
-        "-XX:-EnableDynamicAgentLoading": (NotSupported, "it runs with -XX:-EnableDynamicAgentLoading"),
-        "-XX:+DisableAttachMechanism": (AttachError, "it was started with -XX:+DisableAttachMechanism"),
-        "--limit-modules=java.base,java.instrument": (NotSupported, "lacks the module java.management"),
-    }
-    for option, (kind, said) in cases.items():
-        with jvms.running("sleep=1", options=("-Xmx64m", option)) as workload:
-            with pytest.raises(kind, match=re.escape(said)):
-                Agent(Host(ProcFS()), workload.pid, ["a:*"])
-            assert "Attach Listener" not in workload.output()
-            assert not Path(f"/tmp/.java_pid{workload.pid}").exists()
+    with jvms.running("sleep=1", options=("-Xmx64m", *agentjar.FAST, option)) as workload:
+        ask = Host(ProcFS()), workload.pid, ["java.lang:type=Memory Verbose"]
+        said = outcome(lambda: Agent(*ask))
+        sent = "Attach Listener" in workload.output() or Path(f"/tmp/.java_pid{workload.pid}").exists()
+        return said, sent, outcome(lambda: _Unchecked(*ask).read()) if "Attach" not in option else None
 
 
-@at_once.test
-def test_what_the_jvm_answers_is_said():
-    """Where the command line does not show it, the JVM's own refusal becomes one line. A limit of modules does not hide java.instrument."""
-    agentjar.require_jar()
-    for option, said in {
-        "-XX:-EnableDynamicAgentLoading": "it runs with -XX:-EnableDynamicAgentLoading",
-        "--limit-modules=java.base,java.management": None,
-        "--limit-modules=java.base,java.instrument": "its class failed to start",
-    }.items():
-        with jvms.running("sleep=1", options=("-Xmx64m",), env={"JDK_JAVA_OPTIONS": option}) as workload:
-            agent = _Unchecked(Host(ProcFS()), workload.pid, ["java.lang:type=Memory Verbose"])
-            if said is None:
-                assert agent.read().beans[0].attributes[0].value is False
-                continue
-            with pytest.raises(NotSupported, match=said):
-                agent.read()
+def outcome(call):
+    """What it gives, or raises."""
+    try:
+        return call()
+    except OpskitError as error:
+        return error
 
 
 class _Unchecked(Agent):
     def _check(self):
         pass
+
+
+refusing = ForEach(refused, list(REFUSALS))
+
+
+@pytest.mark.xdist_group("jmx_agent_refused")
+@pytest.mark.parametrize("option", list(REFUSALS))
+def test_what_the_jvm_lacks_is_said(option):
+    """Before anything is sent, in one line; else by the JVM's own answer. A limit of modules does not hide java.instrument."""
+    said, sent, answered = refusing.result(option)
+    assert not sent
+    if REFUSALS[option] is None:
+        assert isinstance(said, Agent)
+        assert answered.beans[0].attributes[0].value is False
+        return
+    kind, text = REFUSALS[option]
+    assert isinstance(said, kind)
+    assert text in str(said)
+    if option in ANSWERS:
+        assert ANSWERS[option] in str(answered)
+        assert isinstance(answered, NotSupported)
 
 
 def test_a_pattern_is_needed():
@@ -200,25 +233,3 @@ def test_without_a_jar_the_way_to_one_is_said(monkeypatch):
     monkeypatch.setattr(load_agent, "_JAR", "missing.jar")
     with pytest.raises(NotSupported, match="built without a javac"):
         Agent(Host(ProcFS()), os.getpid(), ["a:*"])
-
-
-def test_the_command_says_what_stays_before_it_loads(inprocess, monkeypatch):
-    """Without --yes nothing is loaded; with it the values, and what is left. A newer opskit notices the class of an older one."""
-    with beans() as workload:
-        words = ("jmx", str(workload.pid), "--agent", "app.kinds:* Count", "app.slow:* Before", "-f", "text")
-        refused = inprocess(*words)
-        assert refused.code == 2
-        assert "45 MiB" in refused.err
-        assert "--agent --yes" in refused.err
-        assert not any("opskit-jmx.jar" in os.readlink(each) for each in Path(f"/proc/{workload.pid}/fd").iterdir())
-        done = inprocess(*words, "--yes")
-        assert done.code == 0
-        assert "app.kinds:type=Kinds,name=all Count -42" in done.out
-        assert "app.slow:type=Slow Before 1" in done.out
-        assert "45 MiB" in done.err
-        assert "stay in the JVM until it restarts" in done.err
-        monkeypatch.setattr(load_agent.protocol, "PROTOCOL", 2)
-        newer = inprocess(*words, "--yes")
-        assert newer.code == 2
-        assert "another opskit (protocol 1, this one speaks 2)" in newer.err
-    assert not list(Path("/tmp").glob(f".opskit-{os.getpid()}-*"))  # of this test and those before it

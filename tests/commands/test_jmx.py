@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -14,6 +15,10 @@ import pytest
 from rich.cells import cell_len
 from stracing import OPENS, traced
 from terminal import on_terminal
+
+from opskit.actions import load_agent
+from opskit.commands.shared.output import about
+from opskit.host import Host
 
 MEMORY = "java.lang:type=Memory"
 VERSIONS = (17, 25)
@@ -135,12 +140,24 @@ def test_what_it_reads_writes_and_sends(running):
         (("1", "--agent", "-i", "1"), "--agent without -w has no interval"),
         (("NoSuchJvm",), "NoSuchJvm"),
         (("1", " : " * 2000), "not a pattern"),
+        (("http://ops:hunter2@h/jolokia",), "'http://ops:…@h/jolokia' is no pattern"),
+        (("--jolokia", "", "java.lang:*"), "--jolokia: no URL"),
+        (("--jolokia", "http://h", "--ask"), "--ask goes with a JVM"),
     ],
 )
 def test_words_that_do_not_fit(inprocess, words, message):
-    """Exit code 2, with what to type."""
+    """Exit code 2, with what to type, and without a password."""
     done = inprocess("jmx", *words)
-    assert (done.code, message in done.err) == (2, True), done.err
+    assert (done.code, message in done.err, "hunter2" in done.err) == (2, True, False), done.err
+
+
+def test_no_password_is_in_the_head_of_a_report(monkeypatch):
+    """Which shows the command line."""
+    monkeypatch.setattr(
+        "sys.argv", ["opskit", "jmx", "--jolokia", "http://ops:hunter2@h/jolokia", "a:type=Token,key=x"]
+    )
+    shown = "opskit jmx --jolokia 'http://ops:…@h/jolokia' a:type=Token,key=x"
+    assert about(Host.at(None, None)).command_line == shown
 
 
 def test_of_a_copy_nothing_is_asked(inprocess, tmp_path):
@@ -152,8 +169,11 @@ def test_of_a_copy_nothing_is_asked(inprocess, tmp_path):
         assert (done.code, "Nothing was sent" in done.err) == (2, True), done.err
 
 
-def test_the_agent_is_loaded_only_once_it_is_agreed_to(inprocess, running):
-    """Without --yes it says what stays: off a terminal that is all, on a terminal it asks. With --yes it reads."""
+def test_the_agent_is_loaded_only_once_it_is_agreed_to(inprocess, running, monkeypatch):
+    """Without --yes it says what stays: off a terminal that is all, on a terminal it asks. With --yes it reads.
+
+    A newer opskit notices the class of an older one.
+    """
     agentjar.require_jar()
     pid = running[17].pid
     words = ("jmx", pid, "--agent", f"{MEMORY} Verbose")
@@ -168,6 +188,10 @@ def test_the_agent_is_loaded_only_once_it_is_agreed_to(inprocess, running):
     assert (read.code, read.out) == (0, f"{MEMORY} Verbose false\n"), read.err
     assert "stay" in read.err
     assert "instrument" in Path(f"/proc/{pid}/maps").read_text(encoding="utf-8")
+    monkeypatch.setattr(load_agent.protocol, "PROTOCOL", 2)
+    newer = inprocess(*words, "--yes")
+    assert (newer.code, "another opskit (protocol 1, this one speaks 2)" in newer.err) == (2, True), newer.err
+    assert not list(Path("/tmp").glob(f".opskit-{os.getpid()}-*"))
 
 
 def test_no_jolokia(inprocess, running):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from opskit.analysis.jmx.flatten import leaves
 from opskit.jvm.jolokia import (
     Url,
     error_of,
@@ -15,6 +16,7 @@ from opskit.jvm.jolokia import (
     url_of_option,
     without_secrets,
 )  # fmt: skip
+from opskit.jvm.mbean_json import TOO_DEEP
 
 
 @pytest.mark.parametrize(
@@ -81,3 +83,11 @@ def test_values_without_jolokias_wrapping():
     assert error_of({"error_type": "a.B", "error": "a.B : no"}) == "a.B: no"
     assert list_path('d/x:type="a!/b"') == 'd!/x/type="a!!!/b"/attr'
     assert without_secrets("https://u:p@h:1/x?token=y#z") == "https://h:1/x"
+
+
+def test_what_is_nested_too_deep_is_left_out():
+    """A hostile server brings no reader of its values to the end of the stack."""
+    for opening, closing in (("[", "]"), ('{"a":', "}")):
+        for levels in (500, 900):
+            value = plain_value(parse_answer(f"{opening * levels}0{closing * levels}".encode()))
+            assert next(iter(leaves("X", value)))[1] in (TOO_DEEP, [TOO_DEEP])

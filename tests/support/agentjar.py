@@ -14,6 +14,7 @@ import opskit
 
 ROOT = Path(__file__).resolve().parents[2]
 JAR = Path(opskit.__file__).parent / "jvm" / "agent" / "opskit-jmx.jar"
+FAST = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")  # of a JVM that starts, answers and ends
 SOURCE = ROOT / "tests" / "java" / "AppBeans.java"
 
 
@@ -39,7 +40,7 @@ def require_jar() -> None:
 def start(version: int = 17, *options: str, **popen):
     """A JVM with the MBeans of AppBeans.java; the caller stops it."""
     program = maven.classes(SOURCE, release=11)
-    return jvms.run([jvms.java(version), "-Xmx128m", *options, "-cp", program, "AppBeans"], **popen)
+    return jvms.run([jvms.java(version), "-Xmx128m", *FAST, *options, "-cp", program, "AppBeans"], **popen)
 
 
 def told(workload, line: str, end: str) -> list[str]:

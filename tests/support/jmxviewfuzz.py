@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
-
 from jmxfacts import facts
 
 from opskit.analysis.jmx.judge import judge
 from opskit.collect.jmx.facts import Attribute, Bean
+from opskit.jvm.agent.protocol import with_tables
+from opskit.jvm.mbean_json import loaded
 from opskit.jvm.object_names import canonical_name, parse_pattern
 from opskit.render.formats import prometheus
 from opskit.render.report import About
@@ -33,8 +33,8 @@ def values(text: str) -> object:
     """An attribute of any name and value, as lines and metrics."""
     head, _, value = text.partition("\n")
     try:
-        read = json.loads(value)
-    except (ValueError, RecursionError):
+        read = with_tables(loaded(value))
+    except ValueError:
         read = value
     result = judge(
         facts([Bean(head, (Attribute(head[::-1], read, "agent"),))]), ["java.lang:type=Memory", head[:4000] or "*"]

@@ -27,8 +27,8 @@ def judge(facts: Facts, patterns: Sequence[str] = (), earlier: Result | None = N
     before = None if earlier is None or earlier.facts.pid != facts.pid else earlier
     lines = [*_lines(beans, before, facts.at_s)]
     without = unmatched(facts, [each for each in parsed if each not in used])
-    missing = [each for each in relevant(facts.missing, parsed, answered=not without) if each not in without]
-    return Result(facts, lines, [], beans, without, missing)
+    missing = facts.missing if facts.in_process else relevant(facts.missing, parsed, answered=not without)
+    return Result(facts, lines, [], beans, without, [each for each in missing if each not in without])
 
 
 def _chosen(bean: Bean, patterns: Sequence[Pattern], used: set[Pattern]) -> Bean:

@@ -28,7 +28,6 @@ _OWN_TYPES = (
     "Memory", "MemoryPool", "MemoryManager", "GarbageCollector", "Threading", "ClassLoading", "Compilation", "Runtime", "BufferPool",
     "HotSpotDiagnostic",
 )  # fmt: skip
-IN_PROCESS = ("agent", "jolokia")
 
 
 def unmatched(facts: Facts, patterns: Iterable[Pattern]) -> list[str]:
@@ -62,9 +61,6 @@ def _is_on(sentence: str, pattern: Pattern) -> bool:
     return False
 
 
-_DELEGATE = "JMImplementation:type=MBeanServerDelegate"  # only an MBean server itself names it
-
-
 def _names_in(sentence: str) -> list[str]:
     return [word for word in sentence.split() if _PROPERTY in word]
 
@@ -78,19 +74,18 @@ def _sentence(facts: Facts, pattern: Pattern) -> str:
         attribute = pattern.attribute_of(name)
         if attribute is not None:
             said = f"{name} has no attribute {shown(attribute)}"
-            return _with_near(said, attribute, [*paths])
+            return _with(said, near(attribute, paths))
     properties = properties_of(pattern.text.partition(" ")[0])[1]
     if properties.get("type", "").rstrip("*") in _OWN_TYPES and any(_is_general(each) for each in facts.missing):
         return f"nothing was read for {shown(pattern.text)}"
     said = f"no MBean matches {shown(pattern.text)}"
     domain = properties_of(pattern.text)[0]
-    is_own = domain in OWN_DOMAINS or "*" in domain or "?" in domain or ":" not in pattern.text
-    reads_all = any(each.source in IN_PROCESS for bean in facts.beans for each in bean.attributes)
-    reads_all = reads_all or bool(facts.left_behind) or _DELEGATE in names
-    if not is_own and not reads_all and facts.pid is not None:
-        agent = shell.command("opskit", "jmx", str(facts.pid), "--agent", pattern.text)
+    alike = near(pattern.text, [*names])
+    may_be_own = domain in OWN_DOMAINS or (alike and ("*" in domain or "?" in domain or ":" not in pattern.text))
+    if not may_be_own and not facts.in_process:
+        agent = shell.command("opskit", "jmx", facts.pid, "--agent", *shell.operands(pattern.text))
         return f"{said}: MBeans of an application are read by code in the JVM: {agent}, or by a Jolokia that runs there: --jolokia auto"
-    return _with_near(said, pattern.text, [*names])
+    return _with(said, alike)
 
 
 def shown(text: str) -> str:
@@ -99,8 +94,7 @@ def shown(text: str) -> str:
     return f"'{cut}'"
 
 
-def _with_near(said: str, wanted: str, names: Sequence[str]) -> str:
-    found = near(wanted, names)
+def _with(said: str, found: Sequence[str]) -> str:
     return f"{said}; near: {', '.join(found)}" if found else said
 
 

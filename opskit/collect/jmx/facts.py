@@ -62,3 +62,8 @@ class Facts(NamedTuple):
         str, Sequence[str]
     ] = {}  # with patterns: every MBean that can be read here, and paths of its attributes
     jolokia_url: str | None = None  # that answered, without user and password
+
+    @property
+    def in_process(self) -> bool:
+        """Whether code in the JVM read them: then there is no other MBean, and what is missing is of those that were asked for."""
+        return self.jolokia_url is not None or bool(self.left_behind)

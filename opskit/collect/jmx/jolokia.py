@@ -307,7 +307,7 @@ class _Reader:
         try:
             answer = http_post.post(
                 url.scheme, url.host, url.port, url.path, json.dumps(question).encode(), _headers(url),
-                seconds=seconds, limit_bytes=LARGEST_ANSWER_BYTES,
+                seconds=seconds, limit_bytes=LARGEST_ANSWER_BYTES, address=url.address,
             )  # fmt: skip
         except http_post.NoAnswer as error:
             if error.kind == "size":
@@ -325,7 +325,8 @@ def _headers(url: Url) -> dict[str, str]:
     if url.user is not None:
         from base64 import b64encode
 
-        headers["Authorization"] = f"Basic {b64encode(f'{url.user}:{url.password or str()}'.encode()).decode()}"
+        pair = f"{url.user}:{url.password or ''}".encode("utf-8", "surrogateescape")  # as the environment has it
+        headers["Authorization"] = f"Basic {b64encode(pair).decode()}"
     return headers
 
 

@@ -100,7 +100,8 @@ def _proven(host: Host, pid: int, who: str, url: Url) -> Place:
     if address in _ANY:
         address = "127.0.0.1"
     # A certificate is for the name that Jolokia gives itself.
-    return Place(url if url.scheme == "https" else url._replace(host=address), pid if theirs != ours else None)
+    url = url._replace(address=address) if url.scheme == "https" else url._replace(host=address)
+    return Place(url, pid if theirs != ours else None)
 
 
 def entered(host: Host, place: Place) -> AbstractContextManager[None]:

@@ -121,9 +121,18 @@ class Output(NamedTuple):
 
 def about(host: Host, target: Mapping[str, object] | None = None) -> About:
     """The head of every report."""
-    words = [os.path.basename(sys.argv[0]) or "opskit", *sys.argv[1:]]
-    command_line = shell.command(*("opskit" if word == "__main__.py" else word for word in words))
+    name = os.path.basename(sys.argv[0]) or "opskit"
+    command_line = shell.command("opskit" if name == "__main__.py" else name, *map(_without_password, sys.argv[1:]))
     return About(host.name, host.now().strftime("%Y-%m-%dT%H:%M:%SZ"), __version__, command_line, target)
+
+
+def _without_password(word: str) -> str:
+    """A word of the command line; of a URL without the password."""
+    if "://" not in word:
+        return word
+    from opskit.redact import redact_text
+
+    return redact_text(word)
 
 
 def exit_code(report: Report) -> int:

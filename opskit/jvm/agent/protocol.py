@@ -16,6 +16,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+from opskit.jvm.mbean_json import DEEPEST, TOO_DEEP, loaded
 from opskit.jvm.object_names import has_properties, properties_of
 from opskit.records import NamedTuple
 
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 PROTOCOL = 1
 SIZE = "size"
 _TOO_LATE = "no value in time"
-_LONGEST_ERROR, _LONGEST_NUMBER = 500, 400
+_LONGEST_ERROR = 500
 _PROPERTY = r'[^=,\n]++=(?:"(?:[^"\\\n]++|\\.)*+"|[^",\n]*+)'
 _MOST_PARTS = 8
 _ANY_TEXT = r"[\s\S]"
@@ -164,13 +165,15 @@ def why(said: str) -> str:
     return (cause if wraps else outer.removeprefix("java.lang.IllegalStateException: "))[:_LONGEST_ERROR]
 
 
-def with_tables(value: Json) -> Json:
+def with_tables(value: Json, depth: int = 0) -> Json:
     """A table with one key becomes an object by that key (with its values alone where it is a Map's), any other one a list of rows."""
-    if isinstance(value, list):
-        return [with_tables(each) for each in value]
-    if not isinstance(value, dict):
+    if not isinstance(value, (dict, list)):
         return value
-    found = {key: with_tables(each) for key, each in value.items()}
+    if depth == DEEPEST:
+        return TOO_DEEP
+    if isinstance(value, list):
+        return [with_tables(each, depth + 1) for each in value]
+    found = {key: with_tables(each, depth + 1) for key, each in value.items()}
     keys, rows = found.get(""), found.get("rows")
     if set(found) != {"", "rows"} or not isinstance(keys, list) or not isinstance(rows, list):
         return found
@@ -185,17 +188,8 @@ def _text(value: Json) -> str:
 
 
 def _loaded(text: str) -> Json:
-    """JSON, or None. Numbers that a float or a reader cannot hold stay text."""
+    """JSON, or None."""
     try:
-        return json.loads(text, parse_int=_integer, parse_float=_float)
-    except (ValueError, RecursionError):
+        return loaded(text)
+    except ValueError:
         return None
-
-
-def _integer(text: str) -> int | str:
-    return int(text) if len(text) <= _LONGEST_NUMBER else text  # a number, by its syntax
-
-
-def _float(text: str) -> float | str:
-    found = float(text)  # a number, by its syntax
-    return text if found in (float("inf"), float("-inf")) else found  # a number

@@ -40,16 +40,17 @@ def variable(name: str) -> str | None:
 
 
 def post(
-    scheme: str, host: str, port: int, path: str, body: bytes, headers: Mapping[str, str], *, seconds: float, limit_bytes: int
+    scheme: str, host: str, port: int, path: str, body: bytes, headers: Mapping[str, str], *, seconds: float, limit_bytes: int,
+    address: str | None = None,
 ) -> Answer:  # fmt: skip
-    """POST `body`; the server's certificate is verified. Raises NoAnswer."""
+    """POST `body`; the server's certificate, for `host`, is verified. `address`: where it listens. Raises NoAnswer."""
     import ssl
     from http.client import HTTPException
 
     end = time.monotonic() + seconds
     # glibc waits 5 s for each name server, twice, and Ctrl-C cannot end that.
     os.environ.setdefault("RES_OPTIONS", "timeout:1 attempts:1")
-    connection = _connection(scheme, host, port, seconds)
+    connection = _connection(scheme, host, port, seconds, address)
     sock = None
     try:
         connection.connect()
@@ -83,14 +84,18 @@ def post(
             sock.close()
 
 
-def _connection(scheme: str, host: str, port: int, seconds: float) -> HTTPConnection:
+def _connection(scheme: str, host: str, port: int, seconds: float, address: str | None) -> HTTPConnection:
     from http.client import HTTPConnection, HTTPSConnection
 
-    if scheme == "https":
-        import ssl
+    if scheme != "https":
+        return HTTPConnection(address or host, port, timeout=seconds)
+    import ssl
+    from socket import create_connection
 
-        return HTTPSConnection(host, port, timeout=seconds, context=ssl.create_default_context())
-    return HTTPConnection(host, port, timeout=seconds)
+    connection = HTTPSConnection(host, port, timeout=seconds, context=ssl.create_default_context())
+    if address is not None:
+        connection._create_connection = lambda _, *given: create_connection((address, port), *given)  # type: ignore[attr-defined]  # noqa: SLF001
+    return connection
 
 
 def _body(response: HTTPResponse, limit_bytes: int) -> bytes:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jmxfacts import bean, facts
 
-from opskit.analysis.jmx.flatten import TOO_DEEP, leaves
+from opskit.analysis.jmx.flatten import leaves
 from opskit.analysis.jmx.judge import judge
 
 MEMORY, EDEN = "java.lang:type=Memory", "java.lang:type=MemoryPool,name=G1 Eden Space"
@@ -69,7 +69,9 @@ def test_all_is_chosen_without_a_pattern():
         ("java.lang:type=Memry", "no MBean matches 'java.lang:type=Memry'; near: java.lang:type=Memory"),
         ("java.lang:type=memory", "no MBean matches 'java.lang:type=memory'; near: java.lang:type=Memory"),
         (f"{MEMORY} HeapUsage", f"{MEMORY} has no attribute 'HeapUsage'; near: HeapMemoryUsage"),
-        ("*Edan*", "no MBean matches '*Edan*'"),
+        ("*type=Memry*", "no MBean matches '*type=Memry*'; near: java.lang:type=Memory"),
+        ("*.cassandra.*:*", "opskit jmx 4242 --agent '*.cassandra.*:*', or by a Jolokia"),
+        ("-x:*", "opskit jmx 4242 --agent -- '-x:*', or by a Jolokia"),
         ("java.lang:name=eden space", "near: java.lang:type=MemoryPool,name=G1 Eden Space"),
         (
             "shop:type=Order,*",
@@ -133,8 +135,15 @@ def test_an_attribute_that_could_not_be_read_is_not_called_unknown():
 def test_what_an_agent_does_not_find_is_not_there():
     """No other way to read it is advised."""
     made = [bean("shop:type=Order,name=a", "agent", Count=1)]
-    [said] = judge(facts(made), ["shop:type=Ordr,*", "shop:*"]).unmatched
+    [said] = judge(facts(made, left_behind=("its class",)), ["shop:type=Ordr,*", "shop:*"]).unmatched
     assert said == "no MBean matches 'shop:type=Ordr,*'; near: shop:type=Order,name=a"
+
+
+def test_what_code_in_the_jvm_could_not_read_is_always_said():
+    """Also of MBeans without a type, or with blanks, and where each pattern has an answer."""
+    said = ("a:b=c d could not be read: gone", "7 MBeans or attributes not read: 10 s had passed")
+    made = facts([bean("a:b=e", "jolokia", X=1)], missing=said, jolokia_url="http://127.0.0.1:8778/jolokia/")
+    assert judge(made, ["a:*"]).missing == [*said]
 
 
 def test_changes_are_per_second():
@@ -173,18 +182,6 @@ def test_arrays():
         ("X.ids", [1, 2]), ("X.rows[0].a", 1), ("X.rows[1].a", [None]), ("X.none", []), ("X.nothing", {}),
         ("X.mixed[0]", 1), ("X.mixed[1].b", 2),
     ]  # fmt: skip
-
-
-def test_a_document_without_an_end():
-    """Its deepest parts are left out in every form."""
-    deep = value = {}
-    for _ in range(500):
-        value["a"] = {}
-        value = value["a"]
-    result = judge(facts([bean("a:b=c", X=deep)]))
-    assert [line.value for line in result.lines] == [TOO_DEEP]
-    [line] = judge(facts([bean("a:b=c", X=deep)]), ["a:b=c X.a"]).lines
-    assert line.value == TOO_DEEP
 
 
 @given(VALUES)

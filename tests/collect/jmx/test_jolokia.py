@@ -20,10 +20,11 @@ from atonce import ForEach
 from opskit.collect.jmx import jolokia as collected
 from opskit.collect.jmx.facts import Request
 from opskit.collect.jmx.jolokia import read_jolokia
-from opskit.collect.jmx.jolokia_place import discover
+from opskit.collect.jmx.jolokia_place import Place, discover
 from opskit.errors import BadInput, NotPermitted, NotSupported, TargetTimeout, UsageError
 from opskit.host import Host
 from opskit.jvm.attach.client import AttachClient
+from opskit.jvm.jolokia import Url, parse_url
 from opskit.proc.fs import ProcFS
 
 JARS = {
@@ -245,7 +246,7 @@ def test_only_read_only_requests_are_sent():
 
 
 def test_https_is_verified(tmp_path, monkeypatch):
-    """A certificate that is not trusted is refused; with its CA the same server is read."""
+    """A certificate that is not trusted is refused; with its CA the same server is read. One that was found is asked where it listens."""
     key, certificate = str(tmp_path / "key.pem"), str(tmp_path / "cert.pem")
     made = [
         "openssl",
@@ -272,6 +273,10 @@ def test_https_is_verified(tmp_path, monkeypatch):
         monkeypatch.setenv("SSL_CERT_FILE", certificate)
         with pytest.raises(BadInput, match="no list of MBeans"):
             read(None, "a:*", url=url.replace("http:", "https:"))
+        named = Url("https", "jolokia.invalid", parse_url(url).port, address="127.0.0.1")
+        monkeypatch.setattr(collected, "discover", lambda *_, **__: Place(named))
+        with pytest.raises(NotSupported, match=r"certificate is not valid for 'jolokia\.invalid'"):
+            read(1, "a:*")
 
 
 @pytest.mark.parametrize(
@@ -295,15 +300,15 @@ def test_a_url_that_is_none_is_refused(url):
 
 
 def test_user_and_password_come_from_the_environment(monkeypatch):
-    """They need not stand on the command line, and those of the URL win."""
+    """They need not stand on the command line, may have any bytes, and those of the URL win."""
     monkeypatch.setenv(collected.USER_VARIABLE, "ops")
-    monkeypatch.setenv(collected.PASSWORD_VARIABLE, "s3cret")
+    monkeypatch.setenv(collected.PASSWORD_VARIABLE, "\udce9")
     with server(lambda _: reply(b"", status="403 Forbidden")) as (url, asked):
         for each in (url, url.replace("//", "//me:other@")):
             with pytest.raises(NotPermitted):
                 read(None, "a:*", url=each)
     assert [line for each in asked for line in each.split(b"\r\n") if line.startswith(b"Auth")] == [
-        b"Authorization: Basic b3BzOnMzY3JldA==", b"Authorization: Basic bWU6b3RoZXI=",
+        b"Authorization: Basic b3BzOuk=", b"Authorization: Basic bWU6b3RoZXI=",
     ]  # fmt: skip
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from opskit.jvm.agent.protocol import Record, parse_answer, request
+from opskit.jvm.mbean_json import TOO_DEEP
 from opskit.jvm.object_names import canonical_name, parse_pattern
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "jmx" / "object-names.json"
@@ -109,3 +110,9 @@ def test_an_answer_that_is_cut(data, protocol, records, end):
     """What came whole is kept, and that there is no end."""
     answer = parse_answer(data)
     assert (answer.protocol, len(answer.records), answer.end) == (protocol, records, end)
+
+
+def test_a_value_that_is_nested_deeper_than_the_agent_writes():
+    """Its deepest parts are left out: a hostile JVM brings no reader to the end of the stack."""
+    [record] = parse_answer(b'[1\n,["a:b=c","A",' + b"[" * 900 + b"]" * 900 + b"]\n,0]").records
+    assert str(record.value) == f"{'[' * 32}'{TOO_DEEP}'{']' * 32}"

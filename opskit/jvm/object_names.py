@@ -5,6 +5,7 @@ Syntax: javax.management.ObjectName. The order of the properties has no meaning;
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from opskit.errors import UsageError
@@ -66,7 +67,7 @@ def properties_of(name: str) -> tuple[str, Mapping[str, str], bool]:
         if part == "*":
             is_open = True
         elif equals:
-            found[key.strip()] = value
+            found[key] = value
         else:
             found[part] = ""
     return domain, found, is_open
@@ -123,7 +124,17 @@ def _matches_name(pattern: str, name: str) -> bool:
     own_domain, properties, _ = properties_of(name)
     if not glob_matches(domain or "*", own_domain) or (not is_open and len(wanted) != len(properties)):
         return False
-    return all(key in properties and glob_matches(value, properties[key]) for key, value in wanted.items())
+    return all(key in properties and _matches_value(value, properties[key]) for key, value in wanted.items())
+
+
+def _matches_value(pattern: str, value: str) -> bool:
+    return pattern == value or (is_value_pattern(pattern) and glob_matches(pattern, value))
+
+
+def is_value_pattern(value: str) -> bool:
+    r"""Whether a value has a wildcard: in a quoted one `\*` and `\?` are characters."""
+    unescaped = re.sub(r"\\.", "", value) if value.startswith('"') else value
+    return "*" in unescaped or "?" in unescaped
 
 
 def _split(text: str) -> list[str]:

@@ -30,6 +30,15 @@ def test_canonical_names_are_those_of_jmx():
     assert {name: canonical_name(name) for name in NAMES} == NAMES
 
 
+@pytest.mark.parametrize(("pattern", "name", "matches"), [
+    (r'x:k="a\*b"', r'x:k="a\\b"', False), (r'x:k="a\?",*', r'x:k="a\*"', False), (r'x:k="a\*b"', r'x:k="a\*b"', True),
+    (r'x:k="a*\*"', r'x:k="ab\*"', True), ("x: k=a", "x:k=a", False), ("x: k=*", "x: k=a", True), ("x:k=*,*", "x: k=1,k=2", True),
+])  # fmt: skip
+def test_escaped_wildcards_and_blanks_are_characters(pattern, name, matches):
+    """As ObjectName.apply() answers on JDK 17."""
+    assert parse_pattern(pattern).matches(name) is matches
+
+
 @pytest.mark.parametrize(("pattern", "matches"), [
     ("*Eden*", True), ("*G1 Eden Space", True), ("java.lang:*Eden*", True), ("*", True), ("*,type=MemoryPool", True),
     (":type=MemoryPool,*", True), ("*eden*", False), ("java.lang:type=MemoryPool", False), ("*MemoryPool", True),

@@ -17,7 +17,7 @@ import json
 from typing import TYPE_CHECKING
 
 from opskit.jvm.mbean_json import DEEPEST, TOO_DEEP, loaded
-from opskit.jvm.object_names import has_properties, properties_of
+from opskit.jvm.object_names import has_properties, is_value_pattern, properties_of
 from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
@@ -96,10 +96,10 @@ def _bean_expressions(pattern: str) -> Iterator[str]:
 
 def _value(pattern: str) -> str:
     """The value of a property. In a quoted one, a star may mean commas: what it means too much is left out when it is shown."""
+    if not is_value_pattern(pattern):
+        return _quoted(pattern)
     if pattern.startswith('"'):
         return _glob(pattern, _IN_NAME)
-    if "*" not in pattern and "?" not in pattern:
-        return _quoted(pattern)
     return f'(?:(?=")(?:{_glob(pattern, _IN_NAME)})|(?!")(?:{_glob(pattern, _IN_VALUE)}))'
 
 

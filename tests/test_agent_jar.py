@@ -20,17 +20,20 @@ def javacs():
 
 
 def test_two_builds_give_the_same_jar(tmp_path):
-    """By the first JDK; by each: at most 4 KiB, a manifest and one class for JDK 8 and later, fixed dates."""
+    """By each JDK: at most 4 KiB, a manifest and one class for JDK 8 and later, fixed dates. The first build may be that of the checkout."""
     if not javacs():
         pytest.skip("no javac is installed")
+    agentjar.require_jar()
     builder = agentjar.builder()
     source = agentjar.ROOT / builder.SOURCE
+    jars = [tmp_path / f"{number}.jar" for number in range(len(javacs()))]
     with ThreadPoolExecutor(2) as pool:
-        compiled = list(pool.map(lambda javac: builder.compile_agent(javac, source), [javacs()[0], *javacs()]))
-    jars = [tmp_path / f"{number}.jar" for number in range(len(compiled))]
-    for path, class_file in zip(jars, compiled):
-        builder.write_jar(path, class_file)
-    assert jars[0].read_bytes() == jars[1].read_bytes()
+        for path, class_file in zip(jars, pool.map(lambda javac: builder.compile_agent(javac, source), javacs())):
+            builder.write_jar(path, class_file)
+    if jars[0].read_bytes() != agentjar.JAR.read_bytes():  # of another javac
+        builder.write_jar(again := tmp_path / "again.jar", builder.compile_agent(javacs()[0], source))
+        assert jars[0].read_bytes() == again.read_bytes()
+        again.unlink()
     for path in jars:
         assert path.stat().st_size <= 4096
         with zipfile.ZipFile(path) as jar:

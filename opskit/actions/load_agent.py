@@ -245,8 +245,8 @@ class Agent:
         left = [
             "opskit's agent, the JDK classes that it uses and an fd of its removed jar stay in the JVM until it restarts"
         ]
-        for each in hanging:
-            what = f"{each.bean} {each.name}" if each.name else each.bean
+        getters = [*self._hanging, *((each.bean, each.name or "") for each in hanging)]  # also of earlier reads
+        for what in dict.fromkeys(" ".join(filter(None, each)) for each in getters):
             left.append(f'a thread "{_THREAD}" waits in the JVM until the getter of {what} returns')
         if not self._listened:
             left.append("the attach listener of the JVM, which this run started, stays too")

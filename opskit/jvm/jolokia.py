@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 PROPERTY = "jolokia.agent"
 DEFAULT_PORT, DEFAULT_PATH = 8778, "/jolokia/"
 _PORTS = {"http": 80, "https": 443}
+_JAVA_AGENT = "-javaagent:"
 _LONGEST_URL, _LONGEST_ERROR = 2048, 500
 _ESCAPED = re.compile(r"\\(u[0-9a-fA-F]{4}|.)", re.DOTALL)
 _LETTERS = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
@@ -103,9 +104,11 @@ def _unescaped(found: re.Match[str]) -> str:
 def url_of_option(words: Iterable[str]) -> Url | None:
     """What `-javaagent:…/jolokia….jar=port=8778,host=127.0.0.1,protocol=https` says, with Jolokia's defaults. None: no such option."""
     for word in words:
-        path, _, options = word.removeprefix("-javaagent:").partition("=")
+        if not word.startswith(_JAVA_AGENT):
+            continue
+        path, _, options = word.removeprefix(_JAVA_AGENT).partition("=")
         name = posixpath.basename(path)
-        if not word.startswith("-javaagent:") or not name.startswith("jolokia") or not name.endswith(".jar"):
+        if not name.startswith("jolokia") or not name.endswith(".jar"):
             continue
         given = dict(option.partition("=")[::2] for option in options.split(","))
         host = given.get("host") or "127.0.0.1"

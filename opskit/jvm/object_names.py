@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 _MOST_CHARACTERS = 4096
+_PART = re.compile(r'(?:[^,"]+|"(?:[^"\\]+|\\.?)*"?)+', re.DOTALL)  # a quote without an end reaches to the end
 _OF_THE_JDK = ("java.lang:", "java.nio:", "java.util.logging:")
 
 
@@ -139,16 +140,4 @@ def is_value_pattern(value: str) -> bool:
 
 def _split(text: str) -> list[str]:
     """At the commas outside of quoted values."""
-    parts, begin, is_quoted, at = [], 0, False, 0
-    while at < len(text):
-        each = text[at]
-        if is_quoted and each == "\\":
-            at += 1
-        elif each == '"':
-            is_quoted = not is_quoted
-        elif each == "," and not is_quoted:
-            parts.append(text[begin:at])
-            begin = at + 1
-        at += 1
-    parts.append(text[begin:])
-    return [part for part in parts if part]
+    return _PART.findall(text) if '"' in text else [part for part in text.split(",") if part]

@@ -15,14 +15,8 @@ if TYPE_CHECKING:
 
 _MOST_NAMES, _LONGEST, _SHOWN, _A_WORD = 500, 200, 3, 3
 _CUTOFF, _CLOSE = 0.6, 0.05  # of difflib's ratios: of the best, and how far others may be from it
-OWN_DOMAINS = (
-    "java.lang",
-    "java.nio",
-    "java.util.logging",
-    "com.sun.management",
-    "jdk.management.jfr",
-    "JMImplementation",
-)
+_OWN_DOMAINS = ("java.lang", "java.nio", "com.sun.management")
+_JDK_DOMAINS = ("java.util.logging", "jdk.management.jfr", "JMImplementation")
 _AGENT, _PROPERTY = "--agent", ":type="  # in a word of a sentence: an ObjectName
 _OWN_TYPES = (
     "Memory", "MemoryPool", "MemoryManager", "GarbageCollector", "Threading", "ClassLoading", "Compilation", "Runtime", "BufferPool",
@@ -81,10 +75,11 @@ def _sentence(facts: Facts, pattern: Pattern) -> str:
     said = f"no MBean matches {shown(pattern.text)}"
     domain = properties_of(pattern.text)[0]
     alike = near(pattern.text, [*names])
-    may_be_own = domain in OWN_DOMAINS or (alike and ("*" in domain or "?" in domain or ":" not in pattern.text))
+    may_be_own = domain in _OWN_DOMAINS or (alike and ("*" in domain or "?" in domain or ":" not in pattern.text))
     if not may_be_own and not facts.in_process:
         agent = shell.command("opskit", "jmx", facts.pid, "--agent", *shell.operands(pattern.text))
-        return f"{said}: MBeans of an application are read by code in the JVM: {agent}, or by a Jolokia that runs there: --jolokia auto"
+        whose = domain if domain in _JDK_DOMAINS else "an application"
+        return f"{said}: MBeans of {whose} are read by code in the JVM: {agent}, or by a Jolokia that runs there: --jolokia auto"
     return _with(said, alike)
 
 

@@ -71,6 +71,10 @@ def test_all_is_chosen_without_a_pattern():
         (f"{MEMORY} HeapUsage", f"{MEMORY} has no attribute 'HeapUsage'; near: HeapMemoryUsage"),
         ("*type=Memry*", "no MBean matches '*type=Memry*'; near: java.lang:type=Memory"),
         ("*.cassandra.*:*", "opskit jmx 4242 --agent '*.cassandra.*:*', or by a Jolokia"),
+        (
+            "java.util.logging:type=Logging",
+            "MBeans of java.util.logging are read by code in the JVM: opskit jmx 4242 --agent java",
+        ),
         ("-x:*", "opskit jmx 4242 --agent -- '-x:*', or by a Jolokia"),
         ("java.lang:name=eden space", "near: java.lang:type=MemoryPool,name=G1 Eden Space"),
         (

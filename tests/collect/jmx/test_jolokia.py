@@ -9,6 +9,7 @@ import socket
 import ssl
 import subprocess
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import agentjar
@@ -63,11 +64,12 @@ def in_a_jvm(version):
         found = read(None, *patterns, url=url)
         plain = read(None, "app.plain:*", url=url)
         cheap = read(None, url=url)
-        printed = {}
-        for pattern in ("app.kinds:*", "app.hostile:*", "app.many:area=east,name=n1?,*"):
-            printed.update(agentjar.client_values(workload, pattern))
-        late = read(None, "app.slow:*", url=url, timeout_s=1.5)
-        return unasked.value, refused.value, found, plain, cheap, printed, late, place
+        with ThreadPoolExecutor(1) as pool:
+            late = pool.submit(read, None, "app.slow:*", url=url, timeout_s=1.5)  # meanwhile the JVM prints
+            printed = {}
+            for pattern in ("app.kinds:*", "app.hostile:*", "app.many:area=east,name=n1?,*"):
+                printed.update(agentjar.client_values(workload, pattern))
+        return unasked.value, refused.value, found, plain, cheap, printed, late.result(), place
     finally:
         workload.stop()
 

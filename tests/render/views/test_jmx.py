@@ -200,6 +200,8 @@ def test_rows_are_cut_by_n():
     assert shown.count("\n") == 3
     assert report(form="text", top=3).footer[-1].endswith("more values; -n 0 shows all")
     assert table.render(report(verbose=True, top=2), 80).count("\n") == 6
+    assert "G1 Old Gen   " in table.render(report(top=2), 80)
+    assert "Metaspace   " not in table.render(report(top=2), 80)
     assert made(form="json", top=3) == made(form="json")
 
 

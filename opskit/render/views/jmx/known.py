@@ -13,7 +13,7 @@ from opskit.records import NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-BYTES, MILLISECONDS, NANOSECONDS, RATIO, DATE, PLAIN = "bytes", "ms", "ns", "ratio", "date", ""
+BYTES, MILLISECONDS, NANOSECONDS, RATIO, DATE, ID, PLAIN = "bytes", "ms", "ns", "ratio", "date", "id", ""
 
 
 class Known(NamedTuple):
@@ -67,6 +67,7 @@ _BY_TYPE: Mapping[str, Mapping[str, Known]] = {
         "DaemonThreadCount": Known(PLAIN, "jvm_threads_daemon", "live daemon threads"),
         "PeakThreadCount": Known(PLAIN, "jvm_threads_peak", "the most threads that lived at a time"),
         "TotalStartedThreadCount": Known(PLAIN, "jvm_threads_started", "threads that were started", rises=True),
+        **_each(ID, "AllThreadIds"),
         **_each(NANOSECONDS, "CurrentThreadCpuTime", "CurrentThreadUserTime", rises=True),
         **_each(BYTES, "CurrentThreadAllocatedBytes", "TotalThreadAllocatedBytes", rises=True),
     },
@@ -83,6 +84,7 @@ _BY_TYPE: Mapping[str, Mapping[str, Known]] = {
     "java.lang:Runtime": {
         "StartTime": Known(DATE, "process_start_time_seconds", "start of the JVM, seconds since 1970"),
         **_each(MILLISECONDS, "Uptime"),
+        **_each(ID, "Pid"),
     },
     "java.lang:OperatingSystem": {
         "OpenFileDescriptorCount": Known(PLAIN, "process_open_fds", "open file descriptors"),

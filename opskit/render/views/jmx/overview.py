@@ -90,14 +90,15 @@ def verdict(result: Result) -> list[str]:
     return [f"{part}." for part in parts if part]
 
 
-def blocks(result: Result, *, watching: bool) -> list[Block[Any]]:
-    """The memory pools, those of the heap first, and what buffers hold."""
+def blocks(result: Result, limit: int | None, *, watching: bool) -> list[Block[Any]]:
+    """The memory pools, those of the heap first, and what buffers hold; at most `limit` rows."""
     beans = by_bean(result.lines)
     pools = [(name, bean) for name, bean in beans.items() if _kind(name) == ("java.lang", "MemoryPool")]
     pools.sort(key=lambda pool: _text(pool[1], "Type") != "HEAP")
     buffers = ((name, bean) for name, bean in beans.items() if _kind(name) == _BUFFERS and _of(bean, "MemoryUsed"))
     rows = [_space(name, bean) for name, bean in (*pools, *buffers)]
-    return [Block([*_POOL, _POOL_GROWTH] if watching else _POOL, rows, len(rows), one_line=True)] if rows else []
+    fields = [*_POOL, _POOL_GROWTH] if watching else _POOL
+    return [Block(fields, rows[:limit], len(rows), one_line=True)] if rows else []
 
 
 def summary(result: Result, *, watching: bool) -> list[str]:

@@ -49,7 +49,9 @@ def report(about: About, result: Result, shown: Shown, patterns: Sequence[str], 
     left = len(result.lines) - len(lines)
     return Report(
         about,
-        overview.blocks(result, watching=shown.watching) if is_short else [*_listed(lines, len(result.lines), shown)],
+        overview.blocks(result, limit, watching=shown.watching)
+        if is_short
+        else [*_listed(lines, len(result.lines), shown)],
         verdict=overview.verdict(result) if is_short else [*_verdict(result)],
         footer=[*_footer(result, shown, is_short=is_short, left=left), *_next(result, shown, is_short and is_here)],
         summary=overview.summary(result, watching=shown.watching) if is_short else [],

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from opskit.escape import printable
 from opskit.quantities import duration, percent, signed_size, size, whole
-from opskit.render.views.jmx.known import BYTES, DATE, MILLISECONDS, NANOSECONDS, PLAIN, RATIO
+from opskit.render.views.jmx.known import BYTES, DATE, ID, MILLISECONDS, NANOSECONDS, PLAIN, RATIO
 
 if TYPE_CHECKING:
     from opskit.analysis.jmx.result import Line
@@ -67,6 +67,8 @@ def human(value: Value, known: Known) -> str:
 def _number(value: float, unit: str) -> str:
     if unit == PLAIN or abs(value) > _TOO_LARGE:
         return f"{value:,}" if isinstance(value, int) else f"{value:,.6g}"
+    if unit == ID:
+        return str(value)
     if unit == BYTES:
         return "undefined" if value == _UNDEFINED else size(value)
     if unit in PER_S:
@@ -88,7 +90,7 @@ def date_text(seconds: float) -> str:
 def change_text(line: Line, known: Known) -> str:
     """What a number changed by each second: `+1.2 MiB/s`; a time per second is a share; empty where nothing changed."""
     change = line.change_per_s
-    if not change or known.unit in (DATE, RATIO):
+    if not change or known.unit in (DATE, ID, RATIO):
         return ""
     if known.unit == BYTES:
         return f"{signed_size(change)}/s"

@@ -1,6 +1,6 @@
 """Build the agent of `opskit jmx --agent` into opskit/jvm/agent: by a build of the wheel, or by `python hatch_build.py`.
 
-Needs a javac, of JAVA_HOME or on PATH. The jar depends on the source and the javac alone: no dates, no paths, a fixed order. Without a
+Needs a javac of JDK 9 or later, of JAVA_HOME or on PATH. The jar depends on the source and the javac alone: no dates, no paths, a fixed order. Without a
 javac a wheel is built without it, and `opskit jmx --agent` then says how to get it.
 """
 

@@ -70,7 +70,8 @@ def _sentence(facts: Facts, pattern: Pattern) -> str:
             said = f"{name} has no attribute {shown(attribute)}"
             return _with(said, near(attribute, paths))
     properties = properties_of(pattern.text.partition(" ")[0])[1]
-    if properties.get("type", "").rstrip("*") in _OWN_TYPES and any(_is_general(each) for each in facts.missing):
+    is_own = properties.get("type", "").rstrip("*") in _OWN_TYPES and any(_is_general(each) for each in facts.missing)
+    if is_own or (facts.in_process and any(pattern.matches(name) for name in names)):
         return f"nothing was read for {shown(pattern.text)}"
     said = f"no MBean matches {shown(pattern.text)}"
     domain = properties_of(pattern.text)[0]

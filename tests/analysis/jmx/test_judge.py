@@ -148,6 +148,7 @@ def test_what_code_in_the_jvm_could_not_read_is_always_said():
     said = ("a:b=c d could not be read: gone", "7 MBeans or attributes not read: 10 s had passed")
     made = facts([bean("a:b=e", "jolokia", X=1)], missing=said, jolokia_url="http://127.0.0.1:8778/jolokia/")
     assert judge(made, ["a:*"]).missing == [*said]
+    assert judge(made._replace(names={"a:b=c d": []}), ["a:b=c d"]).unmatched == ["nothing was read for 'a:b=c d'"]
 
 
 def test_changes_are_per_second():

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from opskit import shell
 from opskit.jvm.object_names import glob_matches, properties_of
+from opskit.quantities import plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -64,34 +65,32 @@ def _sentence(facts: Facts, pattern: Pattern) -> str:
     if why is not None:
         return why
     names = facts.names or {bean.name: [each.name for each in bean.attributes] for bean in facts.beans}
-    for name, paths in names.items():
-        attribute = pattern.attribute_of(name)
-        if attribute is not None:
-            said = f"{name} has no attribute {shown(attribute)}"
-            return _with(said, near(attribute, paths))
-    properties = properties_of(pattern.text.partition(" ")[0])[1]
-    is_own = properties.get("type", "").rstrip("*") in _OWN_TYPES and any(_is_general(each) for each in facts.missing)
-    if is_own or (facts.in_process and any(pattern.matches(name) for name in names)):
-        return f"nothing was read for {shown(pattern.text)}"
-    said = f"no MBean matches {shown(pattern.text)}"
-    domain = properties_of(pattern.text)[0]
-    alike = near(pattern.text, [*names])
+    domain, properties, _ = properties_of(pattern.text)
+    meant = [name for name in names if pattern.attribute_of(name) is not None]
+    if meant:
+        attribute = pattern.attribute_of(meant[0]) or ""
+        which = f"{meant[0]} has no" if len(meant) == 1 else f"none of {plural(len(meant), 'MBean')} has an"
+        said = f"{which} attribute {shown(attribute)}"
+        alike = near(attribute, [*dict.fromkeys(path for name in meant for path in names[name])])
+    else:
+        kind = properties.get("type", "").partition(" ")[0].rstrip("*")
+        is_own = kind in _OWN_TYPES and any(_is_general(each) for each in facts.missing)
+        if is_own or (facts.in_process and any(pattern.matches(name) for name in names)):
+            return f"nothing was read for {shown(pattern.text)}"
+        said = f"no MBean matches {shown(pattern.text)}"
+        alike = near(pattern.text, [*names])
     may_be_own = domain in _OWN_DOMAINS or (alike and ("*" in domain or "?" in domain or ":" not in pattern.text))
     if not may_be_own and not facts.in_process:
         agent = shell.command("opskit", "jmx", facts.pid, "--agent", *shell.operands(pattern.text))
         whose = domain if domain in _JDK_DOMAINS else "an application"
         return f"{said}: MBeans of {whose} are read by code in the JVM: {agent}, or by a Jolokia that runs there: --jolokia auto"
-    return _with(said, alike)
+    return f"{said}; near: {', '.join(alike)}" if alike else said
 
 
 def shown(text: str) -> str:
     """What was typed, in quotes, on one line, cut."""
     cut = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
     return f"'{cut}'"
-
-
-def _with(said: str, found: Sequence[str]) -> str:
-    return f"{said}; near: {', '.join(found)}" if found else said
 
 
 def near(wanted: str, names: Sequence[str]) -> list[str]:

@@ -75,6 +75,11 @@ def test_all_is_chosen_without_a_pattern():
             "java.util.logging:type=Logging",
             "MBeans of java.util.logging are read by code in the JVM: opskit jmx 4242 --agent java",
         ),
+        ("*:* HeapMemoryUsge", "none of 12 MBeans has an attribute 'HeapMemoryUsge'; near: HeapMemoryUsage"),
+        (
+            "*:* Backlog",
+            "none of 12 MBeans has an attribute 'Backlog': MBeans of an application are read by code in the JVM",
+        ),
         ("-x:*", "opskit jmx 4242 --agent -- '-x:*', or by a Jolokia"),
         ("java.lang:name=eden space", "near: java.lang:type=MemoryPool,name=G1 Eden Space"),
         (

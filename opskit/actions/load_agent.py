@@ -21,7 +21,7 @@ from opskit.errors import AttachError, NotSupported, UsageError
 from opskit.interrupts import Guard, Interruptible
 from opskit.jvm.agent import protocol
 from opskit.jvm.attach.client import AttachClient
-from opskit.jvm.attach.target import command_words, is_disabled, seems_to_listen
+from opskit.jvm.attach.target import check_same, command_words, is_disabled, seems_to_listen
 from opskit.jvm.attach.wire import decode
 from opskit.jvm.launch import jdk_release, jvm_options, last_flag
 from opskit.jvm.object_names import parse_pattern, type_first, wants_attribute
@@ -151,6 +151,7 @@ class Agent:
 
     def read(self) -> AgentRead:
         """Load it, and read the beans of the patterns. The listener is started where it does not run. Raises as the class says."""
+        check_same(self.host.fs, self.target)  # a watch may outlive the JVM
         with Guard():
             place = PrivateDirectory(self.host, self.target, executable=False)
             try:

@@ -15,7 +15,7 @@ from atonce import ForEach
 
 from opskit.actions import load_agent
 from opskit.actions.load_agent import Agent, AgentRead
-from opskit.errors import AttachError, NotSupported, OpskitError, UsageError
+from opskit.errors import AttachError, NoSuchProcess, NotSupported, OpskitError, UsageError
 from opskit.host import Host
 from opskit.jvm.attach.client import AttachClient
 from opskit.proc.fs import ProcFS
@@ -70,7 +70,8 @@ def in_a_jvm(version):
         printed = {key: value for each in ALL[:3] for key, value in agentjar.client_values(workload, each).items()}
         warnings = sum(line.startswith(WARNING) for line in workload.output().splitlines())
         others = {"patterns": read(workload, *PATTERNS, timeout_s=3)[1], **hanging(workload)} if version == 17 else {}
-        return Told(agent, first, second, printed, states, warnings, others)
+    others["ended"] = outcome(agent.read)
+    return Told(agent, first, second, printed, states, warnings, others)
 
 
 def hanging(workload):
@@ -106,7 +107,7 @@ TOLD = {}
 @pytest.mark.parametrize("version", [11, 17, 21, 25])
 def test_values_are_those_of_a_jmx_client_and_nothing_else_stays(version):
     """Every kind of attribute, throwing ones and hostile names; no port, no thread, one fd; the same at a second load."""
-    agent, first, second, printed, (before, after, again), warnings, _ = told(version)
+    agent, first, second, printed, (before, after, again), warnings, others = told(version)
     ours = agentjar.values_of(each for each in first.beans if not each.name.startswith("app.plain"))
     assert ours.keys() == printed.keys()
     assert not [key for key, value in ours.items() if not agentjar.is_same(value, printed[key])]
@@ -115,6 +116,7 @@ def test_values_are_those_of_a_jmx_client_and_nothing_else_stays(version):
     assert first.missing == []
     assert before[:2] == after[:2] == again[:2]
     assert before[2] + 1 == after[2] == again[2]
+    assert isinstance(others["ended"], NoSuchProcess)
     assert warnings == (2 if version >= 21 else 0)
     assert ("WARNING" in agent.question) == (version >= 21)
     assert "stay in the JVM until it restarts" in agent.question

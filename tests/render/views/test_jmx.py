@@ -214,6 +214,9 @@ def test_few_facts():
     ]
     only = jmxfacts.facts([jmxfacts.bean("java.lang:type=Threading", ThreadCount=1)])
     assert "1 thread." in table.render(report(only), 80, 24)
+    moving = jmxfacts.FIRST._replace(missing=("java.lang:type=Runtime SystemProperties: try again",))
+    assert not any("SystemProperties" in line for line in report(moving).footer)
+    assert any("SystemProperties" in line for line in report(moving, verbose=True).footer)
     assert made(empty, form="text") == ""
     assert made(empty, form="prometheus") == ""
 
@@ -225,5 +228,8 @@ def test_the_cycles_of_a_concurrent_collector_are_no_pauses():
     shown = table.render(report(jmxfacts.facts(made)), 80, 24)
     assert "12 pauses took 3.0 ms (under 0.1 % of 5 min 27 s)." in shown
     assert "ZGC Cycles: 4 cycles, 900 ms, mean 225 ms" in shown
+    short = table.render(report(jmxfacts.facts([jmxfacts.collector("ZGC Pauses", 5, 0)])), 80, 24)
+    assert "5 pauses took under 1 ms." in short
+    assert "5 pauses, under 1 ms, mean under 1 ms" in short
     none = table.render(report(jmxfacts.facts([jmxfacts.collector("Copy", 0, 0)])), 80, 24)
     assert "No collection yet." in none

@@ -66,7 +66,7 @@ def _size(name: str, title: str, rank: int = 0) -> Field[Any]:
 
 
 _POOL: Sequence[Field[Space]] = (
-    Field("name", title="memory pool", shrinks=20),
+    Field("name", title="memory pool", shrinks=30),
     _size("used", "used"),
     _size("committed", "committed", 3),
     _size("most", "maximum", 1),
@@ -111,13 +111,18 @@ def _collector_line(row: Collections, *, watching: bool) -> str:
     """`G1 Young Generation: 18 collections, 60 ms, mean 3.3 ms, last 3.0 ms; 0.2/s, 0.3 % of the time`."""
     parts = [plural(int(row.runs or 0), row.noun)]
     if row.total_s is not None:
-        parts += [duration(row.total_s), f"mean {duration(row.mean_s)}"]
+        parts += [_lasted(row.total_s), f"mean {_lasted(row.mean_s)}"]
     if row.last_s is not None:
-        parts.append(f"last {duration(row.last_s)}" + (f" ({row.cause})" if row.cause else ""))
+        parts.append(f"last {_lasted(row.last_s)}" + (f" ({row.cause})" if row.cause else ""))
     line = f"{row.name}: {', '.join(parts)}"
     if watching and row.per_s is not None and row.busy is not None:
         line += f"; now {row.per_s:.1f}/s, {percent(row.busy)} of the time"
     return line
+
+
+def _lasted(seconds: float | None) -> str:
+    """The time of collections, which JMX has in whole milliseconds."""
+    return duration(seconds) if seconds else "under 1 ms"
 
 
 def _memory(beans: Beans) -> Iterator[str]:
@@ -140,7 +145,7 @@ def _times(beans: Beans) -> Iterator[str]:
     if rows and all(row.runs is not None and row.total_s is not None for row in rows):
         runs, total_s = int(sum(row.runs or 0 for row in rows)), sum(row.total_s or 0 for row in rows)
         share = f" ({percent(total_s / (up_ms / 1000))} of {duration(up_ms / 1000)})" if up_ms else ""
-        yield f"{plural(runs, rows[0].noun)} took {duration(total_s)}{share}" if runs else f"No {rows[0].noun} yet"
+        yield f"{plural(runs, rows[0].noun)} took {_lasted(total_s)}{share}" if runs else f"No {rows[0].noun} yet"
     elif up_ms is not None:
         yield f"Up {duration(up_ms / 1000)}"
     compiled_ms = _number(beans, _COMPILER, "TotalCompilationTime")

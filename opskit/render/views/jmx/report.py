@@ -22,7 +22,11 @@ if TYPE_CHECKING:
 _UNANSWERED = 2  # the exit code
 _LONGEST, _NARROW = 300, 44  # of a value in a table; the column of the attributes
 _MOST_ERRORS = 3
-_OPTIONS = ("--agent", "add -i")  # in sentences on what other options read
+_NOT_IN_SUMMARY = (
+    "--agent",
+    "add -i",
+    "SystemProperties",
+)  # in sentences: on what other options read, or what it does not show
 
 
 class Row(NamedTuple):
@@ -112,8 +116,7 @@ def _known(line: Line) -> Any:
 def _footer(result: Result, shown: Shown, *, is_short: bool, left: int) -> Iterator[str]:
     facts = result.facts
     yield from result.unmatched
-    # The summary needs none of those, and names the options.
-    yield from (each for each in result.missing if not (is_short and any(option in each for option in _OPTIONS)))
+    yield from (each for each in result.missing if not (is_short and any(word in each for word in _NOT_IN_SUMMARY)))
     if not is_short and shown.text:
         yield from _errors(result)
     if left and shown.text:

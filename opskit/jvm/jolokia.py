@@ -12,8 +12,8 @@ import re
 from typing import TYPE_CHECKING
 
 from opskit.errors import UsageError
-from opskit.jvm.mbean_json import DEEPEST, TOO_DEEP, loaded
 from opskit.jvm.mbean_json import integer as json_integer
+from opskit.jvm.mbean_json import loaded
 from opskit.quantities import integer
 from opskit.records import NamedTuple
 
@@ -132,21 +132,19 @@ def parse_answer(body: bytes) -> Json:
     return loaded(_WRONG_DIGIT.sub(lambda each: f"{each[1]}{ord(each[2]) - 48:x}", text))
 
 
-def plain_value(value: Json, depth: int = 0) -> Json:
-    """A value without Jolokia's own wrapping: ObjectNames and large integers are objects with one key. What is too deep is `…`."""
-    if not isinstance(value, (dict, list)):
-        return value
-    if depth == DEEPEST:
-        return TOO_DEEP
+def plain_value(value: Json) -> Json:
+    """A value without Jolokia's own wrapping: ObjectNames and large integers are objects with one key."""
     if isinstance(value, list):
-        return [plain_value(each, depth + 1) for each in value]
+        return [plain_value(each) for each in value]
+    if not isinstance(value, dict):
+        return value
     if len(value) == 1:
         ((key, only),) = value.items()
         if key == "objectName" and isinstance(only, str):
             return only
         if key == "bigint" and isinstance(only, str) and re.fullmatch(r"-?[0-9]{1,400}", only):
             return json_integer(only)
-    return {key: plain_value(each, depth + 1) for key, each in value.items()}
+    return {key: plain_value(each) for key, each in value.items()}
 
 
 def error_of(answer: dict[str, Json]) -> str:

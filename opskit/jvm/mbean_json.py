@@ -8,17 +8,25 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     Json = object
 
-DEEPEST = 32  # levels of a value; Python's stack holds some hundreds
-TOO_DEEP = "…"
+_DEEPEST = 48  # levels: of a value at most 32. Python's stack holds some hundreds
 _LONGEST_NUMBER = 400
 
 
 def loaded(text: str) -> Json:
     """What the text holds. Raises ValueError where it is no JSON, cut, or nested too deep to be read."""
     try:
-        return json.loads(text, parse_int=integer, parse_float=_float)
+        found = json.loads(text, parse_int=integer, parse_float=_float)
     except RecursionError:
         raise ValueError("nested too deep") from None
+    level = [found]
+    for _ in range(_DEEPEST):
+        level = [
+            below for each in level if isinstance(each, (dict, list))
+            for below in (each.values() if isinstance(each, dict) else each) if isinstance(below, (dict, list))
+        ]  # fmt: skip
+        if not level:
+            return found
+    raise ValueError("nested too deep")
 
 
 def integer(text: str) -> int | str:

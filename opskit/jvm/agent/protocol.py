@@ -16,7 +16,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from opskit.jvm.mbean_json import DEEPEST, TOO_DEEP, loaded
+from opskit.jvm.mbean_json import loaded
 from opskit.jvm.object_names import has_properties, is_value_pattern, properties_of
 from opskit.records import NamedTuple
 
@@ -165,15 +165,13 @@ def why(said: str) -> str:
     return (cause if wraps else outer.removeprefix("java.lang.IllegalStateException: "))[:_LONGEST_ERROR]
 
 
-def with_tables(value: Json, depth: int = 0) -> Json:
+def with_tables(value: Json) -> Json:
     """A table with one key becomes an object by that key (with its values alone where it is a Map's), any other one a list of rows."""
-    if not isinstance(value, (dict, list)):
-        return value
-    if depth == DEEPEST:
-        return TOO_DEEP
     if isinstance(value, list):
-        return [with_tables(each, depth + 1) for each in value]
-    found = {key: with_tables(each, depth + 1) for key, each in value.items()}
+        return [with_tables(each) for each in value]
+    if not isinstance(value, dict):
+        return value
+    found = {key: with_tables(each) for key, each in value.items()}
     keys, rows = found.get(""), found.get("rows")
     if set(found) != {"", "rows"} or not isinstance(keys, list) or not isinstance(rows, list):
         return found

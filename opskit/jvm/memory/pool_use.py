@@ -39,7 +39,8 @@ _WORD_BYTES = 8
 _OLD_COMMITTED_AT = 32  # in a VirtualSpaceList up to JDK 15
 _LIST_AT, _USED_AT, _COMMITTED_AT = 8, 24, (40, 48)  # in a MetaspaceContext; in a VirtualSpaceList
 _LARGEST_BYTES = 1 << 46
-_CODE_FIELDS = range(176, 224, 8)
+_OWN_FIELDS = range(176, 224, 8)  # of a pool, behind those of its base class
+_REGIONS_BEFORE_USED = 24
 _PARALLEL_ALIGNMENT = 64 * 1024 * 8
 
 
@@ -124,6 +125,8 @@ class PoolUse:
             return Part(*found) if found is not None else None
         if name == "Shenandoah":
             return self._shenandoah()
+        if name.startswith("Shenandoah "):
+            return self._shenandoah_generation(pool)
         if name == "Epsilon Heap":
             return self._epsilon()
         return self._serial(name)
@@ -190,8 +193,22 @@ class PoolUse:
         used_at = self._structs.find(("ShenandoahHeap", "_used"))
         if used_at is not None:
             return Part(self._word(self._heap + used_at), committed)
-        generation = self._word(self._heap + self._at("_global_generation", "ShenandoahHeap"))
-        return Part(self._word(generation + self._at("_used", "ShenandoahGeneration")), committed)
+        used = self._used_of(self._word(self._heap + self._at("_global_generation", "ShenandoahHeap")))
+        return Part(used, committed) if used else None  # a JVM has objects: else it counts elsewhere
+
+    def _used_of(self, generation: int) -> int:
+        return self._word(generation + self._at("_used", "ShenandoahGeneration"))
+
+    def _shenandoah_generation(self, pool: Pool) -> Part | None:
+        """Behind the heap a pool has its generation, which counts its regions three fields before its use."""
+        fields = [self._word(pool.address + at) for at in _OWN_FIELDS]
+        generation = next((after for each, after in zip(fields, fields[1:]) if each == self._heap), 0)
+        if not generation or self._shenandoah() is None:
+            return None
+        used = self._used_of(generation)
+        regions = self._word(generation + self._at("_used", "ShenandoahGeneration") - _REGIONS_BEFORE_USED)
+        size = regions * self._word(self._at("RegionSizeBytes", "ShenandoahHeapRegion"))
+        return Part(used, size) if used <= size <= pool.max else None
 
     def _shenandoah_heap(self, heap: Sequence[Pool]) -> Usage | None:
         """Of all generations, where it has them."""
@@ -212,7 +229,7 @@ class PoolUse:
     def _code(self, pool: Pool) -> Part | None:
         """A CodeHeap: behind log2 of a segment's size it has the number of the next segment, and its list of free blocks."""
         heaps = frozenset(filter(None, heap_addresses(self._structs, self._memory)))
-        heap = next((word for at in _CODE_FIELDS if (word := self._word(pool.address + at)) in heaps), 0)
+        heap = next((word for at in _OWN_FIELDS if (word := self._word(pool.address + at)) in heaps), 0)
         if not heap:
             return None
         at = self._at("_log2_segment_size", "CodeHeap")
@@ -220,8 +237,8 @@ class PoolUse:
         if len(data) < 40:
             return None
         shift, following, first, other, last = struct.unpack("<B7xQQQQ", data)
-        # JDK 11: the first free block, the number of free segments. Later the place of the last insertion is between them.
-        free = 0 if not first else last if other >= 1 << 32 else other
+        # JDK 11: the first free block, the number of free segments. Later the place of the last insertion is between them, if any.
+        free = 0 if not first else last if not 0 < other < 1 << 32 else other
         space = heap + self._at("_memory", "CodeHeap")
         low, high = (self._word(space + self._at(field, "VirtualSpace")) for field in ("_low", "_high"))
         if not 3 <= shift <= 16 or not 0 <= free <= following <= (high - low) >> shift:

@@ -51,6 +51,8 @@ class ZgcUse:
         most, used, capacity = (self._structs.find((owner, field)) for field in ("_max_capacity", "_used", "_capacity"))
         if used is not None and capacity is not None:
             found = allocator + used, u64(self._memory, allocator + capacity) or 0
+        elif used is not None:  # JDK 11
+            return self._physical(allocator, owner, allocator + used)
         elif most is not None:
             partitions = self._partitions(allocator, owner)
             if partitions is None:
@@ -60,6 +62,17 @@ class ZgcUse:
             return None
         limit = u64(self._memory, allocator + most) if most is not None else None
         return found if limit and found[1] <= limit else None
+
+    def _physical(self, allocator: int, owner: str, used_at: int) -> tuple[int, int] | None:
+        """The same of JDK 11, whose physical memory has the capacity."""
+        manager = "ZPhysicalMemoryManager"
+        fields = (owner, "_physical"), (manager, "_capacity"), (manager, "_max_capacity")
+        places = [self._structs.find(field) for field in fields]
+        if None in places:
+            return None
+        begin, at, most_at = (place or 0 for place in places)
+        capacity, most = (u64(self._memory, allocator + begin + place) or 0 for place in (at, most_at))
+        return (used_at, capacity) if 0 < capacity <= most else None
 
     def _partitions(self, allocator: int, owner: str) -> int | None:
         """The capacity of all partitions, one for each NUMA node."""

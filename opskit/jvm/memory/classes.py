@@ -14,7 +14,7 @@ from opskit.errors import NotSupported
 from opskit.jvm.memory.dictionary import dictionary_classes
 from opskit.jvm.memory.symbols import Symbols
 from opskit.jvm.memory.unsigned5 import Coding
-from opskit.proc.memory import i32, u16, u64
+from opskit.proc.memory import PAGE_BYTES, i32, u16, u64
 from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
@@ -114,14 +114,20 @@ class Classes:
         link_at = self._vm.at(("Klass", "_next_link"))
         low, high = sorted((self._name_at, link_at))
         read, words = self._memory.read, struct.Struct(f"<Q{high - low - _WORD_BYTES}xQ")
-        is_name_first = low == self._name_at
+        is_name_first, size = low == self._name_at, words.size
+        pages: dict[int, bytes] = {}  # there may be tens of thousands of classes
         for _ in range(_MOST_CLASSES):
             if not klass:
                 return
-            data = read(klass + low, words.size)
-            if len(data) < words.size:
-                return
-            first, second = words.unpack(data)
+            number, at = divmod(klass + low, PAGE_BYTES)
+            page = pages.get(number)
+            if page is None:
+                page = pages[number] = read(number * PAGE_BYTES, PAGE_BYTES)
+            if at + size > len(page):
+                page, at = read(klass + low, size), 0
+                if len(page) < size:
+                    return
+            first, second = words.unpack_from(page, at)
             yield (klass, first) if is_name_first else (klass, second)
             klass = second if is_name_first else first
         raise NotSupported("the list of classes in this JVM's memory has no end")

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import struct
 from typing import TYPE_CHECKING
 
-from opskit.proc.memory import u16, u64
+from opskit.proc.memory import PAGE_BYTES, u16, u64
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection
@@ -13,7 +12,6 @@ if TYPE_CHECKING:
     from opskit.jvm.memory.vmstructs import VmStructs
     from opskit.proc.memory import Memory
 
-_U16 = struct.Struct("<H")
 _LONGEST, _MOST_KEPT = 4096, 100_000
 _POINTER_TAG = 1  # of a constant pool's entry that is not resolved (JDK 8)
 
@@ -49,9 +47,18 @@ class Symbols:
 
     def length_test(self, lengths: Collection[int]) -> Callable[[int], bool]:
         """A function that tells whether the symbol at an address has one of these lengths in bytes."""
-        read, at = self._memory.read, self._length
-        wanted = frozenset(_U16.pack(length) for length in lengths)
-        return lambda address: read(address + at, _U16.size) in wanted
+        read, at, wanted = self._memory.read, self._length, frozenset(lengths)
+        pages: dict[int, memoryview] = {}
+
+        def has_length(address: int) -> bool:
+            number, place = divmod(address + at, PAGE_BYTES)
+            page = pages.get(number)
+            if page is None:
+                data = read(number * PAGE_BYTES, PAGE_BYTES)
+                page = pages[number] = memoryview(data if len(data) == PAGE_BYTES else bytes(PAGE_BYTES)).cast("H")
+            return page[place >> 1] in wanted
+
+        return has_length
 
     def constant(self, pool: int, index: int) -> str | None:
         """The text at an index of a constant pool (u2), whose entries follow its header."""

@@ -73,6 +73,10 @@ class TouchedMemory:
             address += wanted
         return found
 
+    def read_anew(self, address: int, size: int) -> bytes:
+        """The same of memory that is known to be touched, without what is kept."""
+        return self._memory.read_anew(address, size)
+
     def is_touched(self, page: int) -> bool:
         """Whether the page of this number is in memory or in swap."""
         return self._flags.of(page) >= _TOUCHED

@@ -20,7 +20,8 @@ def buffer_beans(sources: Sources) -> list[Bean]:
     if sources.memory is None:
         return []
     try:
-        pools = read_buffer_pools(sources.objects(), sources.boot_classes())
+        objects, classes = sources.objects(), sources.boot_classes()
+        pools = sources.steady("java.nio:type=BufferPool", lambda: read_buffer_pools(objects, classes)) or {}
     except NotSupported as error:
         sources.missing.append(f"java.nio:type=BufferPool: {error}")
         return []

@@ -6,6 +6,7 @@ same collections, and measure their time a few microseconds apart.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from opskit.collect.jmx.made import COUNTERS, MEMORY, bean, usage_value
@@ -39,13 +40,20 @@ _FIRST_CONCURRENT = 20  # the release that has G1 Concurrent GC
 def memory_beans(sources: Sources) -> list[Bean]:
     """All of them; those that are not known are told in `sources.missing`."""
     try:
-        structs, memory = sources.opened
-        service = MemoryService(structs, memory, sources.variables)
-        use = PoolUse(structs, memory, sources.variables, sources.flags)
+        with suppress(NotSupported):
+            sources.boot_classes()
+        return sources.steady("memory pools and collectors", lambda: _read(sources)) or []
     except NotSupported as error:
         if sources.memory is not None:
             sources.missing.append(f"memory pools: {error}; {_ELSE}")
         return [*_counted_collectors(sources)]
+
+
+def _read(sources: Sources) -> list[Bean] | None:
+    """The beans; None where a collection has ended meanwhile. Raises NotSupported."""
+    structs, memory = sources.opened
+    service = MemoryService(structs, memory, sources.variables)
+    use = PoolUse(structs, memory, sources.variables, sources.flags)
     usages = {pool.address: _usage(sources, use, pool) for pool in service.pools}
     unread = [pool.name for pool in service.pools if usages[pool.address] is None]
     if unread:
@@ -56,7 +64,9 @@ def memory_beans(sources: Sources) -> list[Bean]:
     beans += [_manager(sources, manager, service, is_latest=manager is latest) for manager in service.managers]
     if all(manager.collections is None for manager in service.managers):  # an older layout
         beans += _counted_collectors(sources)
-    return beans
+    sources.forget()
+    is_same = MemoryService(structs, memory, sources.variables).managers == service.managers
+    return beans if is_same else None  # concurrent collectors change them without a safepoint
 
 
 def _usage(sources: Sources, use: PoolUse, pool: Pool) -> Usage | None:

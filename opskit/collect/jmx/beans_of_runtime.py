@@ -22,6 +22,9 @@ _FIRST_WITHOUT_BOOT_PATH, _FIRST_WITH_PID = 9, 10
 _MANAGEMENT_SPECS = ((20, "4.0"), (14, "3.0"), (9, "2.0"), (7, "1.2"))
 _MOST_HOSTNAME_BYTES = 4096
 _TIMEOUT_S = 2.0
+_PROPERTIES = "java.lang:type=Runtime SystemProperties"
+START = "_ZL18initial_time_count"  # of os::elapsed_counter(), in nanoseconds of the monotonic clock
+_NS_PER_S, _NS_PER_MS = 1_000_000_000, 1_000_000
 _ELSE = "--agent reads them"
 
 
@@ -33,20 +36,21 @@ def system_properties(sources: Sources, *, ask: bool = False) -> tuple[str, Mapp
     found = None
     if sources.memory is not None:
         try:
-            found = read_system_properties(sources.opened[0], sources.objects())
+            structs, objects = sources.opened[0], sources.objects()
+            found = sources.steady(_PROPERTIES, lambda: read_system_properties(structs, objects) or {}) or None
         except NotSupported as error:
-            sources.missing.append(f"java.lang:type=Runtime SystemProperties: {error}; {_ELSE}")
+            sources.missing.append(f"{_PROPERTIES}: {error}; {_ELSE}")
         else:
             if found is None:
                 why = "the JVM's heap changed while it was read; try again. Here are those of its counters"
-                sources.missing.append(f"java.lang:type=Runtime SystemProperties: {why}")
+                sources.missing.append(f"{_PROPERTIES}: {why}")
     if found is not None:
         return MEMORY, found
     if ask and sources.memory is None and sources.host.is_own:
         try:
             return ATTACH, asked_properties(sources)
         except (OpskitError, OSError) as error:
-            sources.missing.append(f"java.lang:type=Runtime SystemProperties: {error}")
+            sources.missing.append(f"{_PROPERTIES}: {error}")
     counted = sources.perf.counters.items() if sources.perf is not None else ()
     begin = len(_PROPERTY)
     return COUNTERS, {
@@ -98,9 +102,20 @@ def _shown(name: str, properties: Mapping[str, str]) -> str | None:
 def _times(sources: Sources) -> dict[str, Value]:
     """In milliseconds; without counters they are not known so exactly."""
     began, ready = (sources.number(f"sun.rt.{name}Time") for name in ("createVmBegin", "vmInitDone"))
-    if began is None or not sources.host.fs.is_live:
+    if not sources.host.fs.is_live:
+        return {"StartTime": ready}
+    start = sources.variable(START, 8)
+    if start and _has_our_clock(sources):  # the wall clock may have been set since
+        return {"StartTime": ready, "Uptime": max(0, round(sources.host.monotonic() * _NS_PER_S) - start) // _NS_PER_MS}
+    if began is None:
         return {"StartTime": ready}
     return {"StartTime": ready, "Uptime": max(0, round(sources.at_s * 1000) - began)}
+
+
+def _has_our_clock(sources: Sources) -> bool:
+    """Whether its monotonic clock is ours: not that of a time namespace (Linux 5.6)."""
+    fs = sources.host.fs
+    return optional(fs.link, sources.pid, "ns", "time") == optional(fs.link, "self", "ns", "time")
 
 
 def _names(sources: Sources) -> dict[str, Value]:

@@ -8,10 +8,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from opskit.collect.jmx.container_limits import FIRST_CONTAINER_AWARE, read_limits
 from opskit.collect.jmx.made import PROC, bean
-from opskit.proc.cgroup.limits import cpu_limit, memory_limit
-from opskit.proc.cgroup.memory import memory_groups
-from opskit.proc.cgroup.tree import visible_levels
 from opskit.proc.files.cpu_times import parse_cpu_list, parse_cpu_times
 from opskit.proc.files.limits import UNLIMITED, parse_limits
 from opskit.proc.files.loadavg import parse_cpu_count, parse_loadavg
@@ -19,21 +17,22 @@ from opskit.proc.files.meminfo import parse_meminfo
 from opskit.proc.files.stat import parse_stat
 from opskit.proc.files.status import parse_status
 from opskit.proc.fs import optional
-from opskit.quantities import integer
 from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from opskit.collect.jmx.container_limits import Limits
     from opskit.collect.jmx.facts import Bean, Value
     from opskit.collect.jmx.sources import Sources
 
 _NS_PER_S = 1_000_000_000
 _NO_LIMIT = (1 << 63) - 1  # what the JVM says of RLIM_INFINITY
-_FIRST_WITH_CPU_LOAD, _FIRST_CONTAINER_AWARE = 14, 14
-_AWARE_UPDATES = {8: 272, 11: 9}  # the updates that gained it
+_INITIAL = "_ZN2os31_initial_active_processor_countE"
+SYSTEM_VARIABLES = (_INITIAL,)
 _ARCHITECTURES = {"x86_64": "amd64"}
 _CONTAINER = "java.lang:type=OperatingSystem"
+_ELSE = "--agent reads them"
 
 
 class CpuTicks(NamedTuple):
@@ -42,16 +41,6 @@ class CpuTicks(NamedTuple):
     process: int
     used: int
     total: int
-
-
-class Limits(NamedTuple):
-    """What the JVM takes for the machine: bytes of memory and swap, limited and free; CPUs. None: no limit."""
-
-    memory: int | None = None
-    free_memory: int | None = None
-    swap: int | None = None
-    free_swap: int | None = None
-    cpus: float | None = None
 
 
 def read_ticks(sources: Sources) -> CpuTicks | None:
@@ -67,7 +56,7 @@ def read_ticks(sources: Sources) -> CpuTicks | None:
 
 def system_bean(sources: Sources, properties: Mapping[str, str], before: CpuTicks | None, now: CpuTicks | None) -> Bean:
     """What is known. `before`: at the look before this one."""
-    limits = _limits(sources)
+    limits = read_limits(sources)
     fs, host = sources.host.fs, sources.host
     load = fs.maybe(parse_loadavg, "loadavg")
     values: dict[str, Value] = {
@@ -111,11 +100,15 @@ def _memory(sources: Sources, limits: Limits) -> dict[str, Value]:
         total, free = limits.memory, limits.free_memory
         if limits.swap is not None:
             swap, free_swap = limits.swap, limits.free_swap
+    if limits.is_unsure_of_memory:
+        why = "its releases differ in which of its cgroups' limits they take"
+        sources.missing.append(f"{_CONTAINER} TotalMemorySize, FreeMemorySize, …SwapSpaceSize: {why}; {_ELSE}")
+        return {}
     found: dict[str, Value] = {
         "TotalPhysicalMemorySize": total, "FreePhysicalMemorySize": free,
         "TotalSwapSpaceSize": swap, "FreeSwapSpaceSize": free_swap,
     }  # fmt: skip
-    if (sources.major or 0) >= _FIRST_WITH_CPU_LOAD:
+    if (sources.major or 0) >= FIRST_CONTAINER_AWARE:
         found.update({"TotalMemorySize": total, "FreeMemorySize": free})
     return found
 
@@ -123,16 +116,15 @@ def _memory(sources: Sources, limits: Limits) -> dict[str, Value]:
 def _loads(sources: Sources, limits: Limits, before: CpuTicks | None, now: CpuTicks | None) -> dict[str, Value]:
     if before is None or now is None or now.total <= before.total:
         return {}
+    if limits.share is not None:  # many releases tell the loads of the container then
+        why = f"the JVM may tell those of its container, which has {limits.share}"
+        sources.missing.append(f"{_CONTAINER} ProcessCpuLoad, CpuLoad: {why}; {_ELSE}")
+        return {}
     span = now.total - before.total
     found: dict[str, Value] = {"ProcessCpuLoad": min(1.0, max(0, now.process - before.process) / span)}
-    if limits.cpus is not None:  # then the JVM tells the load of its container
-        sources.missing.append(
-            f"{_CONTAINER} CpuLoad: of its container, whose quota is {limits.cpus:g} CPUs; --agent reads it"
-        )
-        return found
     load = min(1.0, max(0, now.used - before.used) / span)
     found["SystemCpuLoad"] = load
-    if (sources.major or 0) >= _FIRST_WITH_CPU_LOAD:
+    if (sources.major or 0) >= FIRST_CONTAINER_AWARE:
         found["CpuLoad"] = load
     return found
 
@@ -148,35 +140,10 @@ def _processors(sources: Sources, limits: Limits) -> int | None:
     online = sources.host.fs.maybe(parse_cpu_count, "stat")
     if count is None or (online is not None and online < count):
         count = online
-    if count is None or limits.cpus is None:
+    if count is not None and limits.cpus is not None:
+        count = max(1, min(count, math.ceil(limits.cpus)))
+    if count is None or not limits.is_unsure_of_cpus or count == sources.variable(_INITIAL, 4):
         return count
-    return max(1, min(count, math.ceil(limits.cpus)))
-
-
-def _limits(sources: Sources) -> Limits:
-    """Of its cgroups, where the release minds them for this bean, and -XX:-UseContainerSupport does not turn that off."""
-    if sources.flags.get("UseContainerSupport") is False:
-        return Limits()
-    fs, pid = sources.host.fs, sources.pid
-    levels, _ = visible_levels(fs, pid, "cpu")
-    cpus = cpu_limit(fs, levels).cpus if levels else None
-    if not _minds_memory(sources):
-        return Limits(cpus=cpus)
-    levels, _ = visible_levels(fs, pid, "memory")
-    limit = memory_limit(fs, levels) if levels else None
-    if limit is None or limit.limit_bytes is None:
-        return Limits(cpus=cpus)
-    free = None if limit.usage_bytes is None else max(0, limit.limit_bytes - limit.usage_bytes)
-    group = next((each for each in memory_groups(fs, levels) if each.path == limit.path), None)
-    swap = group.swap_limit_bytes if group is not None else None
-    used = (group.swap_bytes or 0) if group is not None else 0
-    return Limits(limit.limit_bytes, free, swap, None if swap is None else max(0, swap - used), cpus)
-
-
-def _minds_memory(sources: Sources) -> bool:
-    major, release = sources.major or 0, sources.release or ""
-    if major >= _FIRST_CONTAINER_AWARE:
-        return True
-    update = release.partition("_")[2] if major == 8 else [*release.split("."), "", "", ""][2]  # 1.8.0_272, 11.0.9
-    number = integer(update.partition("-")[0].partition("+")[0])
-    return number is not None and number >= _AWARE_UPDATES.get(major, 1 << 30)
+    why = f"its releases differ in what they make of {limits.share}"
+    sources.missing.append(f"{_CONTAINER} AvailableProcessors: {why}; --agent reads it")
+    return None

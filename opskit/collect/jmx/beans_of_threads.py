@@ -23,7 +23,9 @@ _CONTENTION, _CPU_TIME, _ALLOCATED = (
         "32_thread_allocated_memory_enabled",
     )
 )
-THREAD_VARIABLES = (_CONTENTION, _CPU_TIME, _ALLOCATED)
+# Without threads that are ending, which the counters in hsperfdata still have.
+_LIVE, _DAEMON = (f"{_SERVICE}{name}E" for name in ("21_atomic_threads_count", "28_atomic_daemon_threads_count"))
+THREAD_VARIABLES = (_CONTENTION, _CPU_TIME, _ALLOCATED, _LIVE, _DAEMON)
 _MS_PER_S = 1000
 _ELSE = "--agent reads them"
 
@@ -38,9 +40,10 @@ def thread_beans(sources: Sources) -> list[Bean]:
 
 
 def _threading(sources: Sources) -> Bean:
+    live, daemon = (sources.variable(name, 4) for name in (_LIVE, _DAEMON))
     counted: dict[str, Value] = {
-        "ThreadCount": sources.number("java.threads.live"),
-        "DaemonThreadCount": sources.number("java.threads.daemon"),
+        "ThreadCount": sources.number("java.threads.live") if live is None else None,
+        "DaemonThreadCount": sources.number("java.threads.daemon") if daemon is None else None,
         "PeakThreadCount": sources.number("java.threads.livePeak"),
         "TotalStartedThreadCount": sources.number("java.threads.started"),
     }
@@ -54,7 +57,8 @@ def _threading(sources: Sources) -> Bean:
         "ThreadAllocatedMemoryEnabled": _ALLOCATED,
     }
     fixed: dict[str, Value] = dict.fromkeys(supported, True) if sources.perf is not None else {}
-    read: dict[str, Value] = {
+    read: dict[str, Value] = {"ThreadCount": live, "DaemonThreadCount": daemon}
+    read |= {
         name: None if (found := sources.variable(variable, 1)) is None else bool(found)
         for name, variable in enabled.items()
     }

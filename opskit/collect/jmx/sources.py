@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from opskit.errors import BadInput, NoSuchProcess, NotSupported, OpskitError
 from opskit.jvm.discover import HOTSPOT, OPENJ9, find_jvm
@@ -13,7 +13,7 @@ from opskit.proc.memory import c_string, i32, u64
 from opskit.proc.rights import as_owner_or_root
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from opskit.host import Host
     from opskit.jvm.discover import Jvm
@@ -33,11 +33,15 @@ _COLLECTOR_FLAGS = (
     "UseEpsilonGC",
     "UseConcMarkSweepGC",
 )
-_OTHER_FLAGS = ("ActiveProcessorCount", "UseContainerSupport", "UseContainerCpuShares")
+_OTHER_FLAGS = ("ActiveProcessorCount", "UseContainerSupport")
 _LOGGED = (("gc",), ("class", "load"))
 _OF_MEMORY = "memory pools, collectors, buffer pools and flags"
 _MOST_ARGUMENTS, _LONGEST_ARGUMENT = 4096, 1 << 16
 _LARGEST_COUNTERS = 16 << 20
+_SAFEPOINTS = "_ZN20SafepointSynchronize18_safepoint_counterE"  # odd in a safepoint
+_NO_CAUSE = "No GC"
+_MOST_TRIES, _PAUSE_S = 24, 0.005
+_Found = TypeVar("_Found")
 _VERSIONS = ("java.property.java.version", "java.property.java.vm.specification.version")
 
 
@@ -145,6 +149,44 @@ class Sources:
         data = self._memory.read(at, size)
         return int.from_bytes(data, "little") if len(data) == size else None
 
+    def steady(self, what: str, read: Callable[[], _Found]) -> _Found | None:
+        """What `read` gives of the JVM's memory between two safepoints, as MBeans see it; `read` gives None to be called again.
+
+        None: it never was read so, which `missing` tells.
+        """
+        said = len(self.missing)
+        for _ in range(_MOST_TRIES):
+            before = self._safepoint_count()
+            if before is None:
+                self.host.sleep(_PAUSE_S)
+                continue
+            self.forget()
+            found = read()
+            if found is not None and self._safepoint_count() == before:
+                return found
+            del self.missing[said:]
+        self.missing.append(f"{what}: the JVM was in a safepoint, or reached one, whenever it was read; try again")
+        return None
+
+    def forget(self) -> None:
+        """Read the JVM's memory anew from now on."""
+        if self._memory is not None:
+            self._memory.forget()
+
+    def _safepoint_count(self) -> int | None:
+        """That of the safepoints so far; None: in one. Where libjvm is stripped, by the JVM's counters, which tell collections only."""
+        at = self.variables.get(_SAFEPOINTS)
+        data = self._memory.read_anew(at, 4) if at is not None and self._memory is not None else b""
+        if len(data) == 4:
+            count = int.from_bytes(data, "little")
+            return None if count % 2 else count
+        perf = self._find().perf
+        if perf is None:
+            return 0
+        is_collecting = perf.text("sun.gc.cause") not in (None, _NO_CAUSE)
+        is_paused = is_collecting and not (self.flags.get("UseZGC") or self.flags.get("UseShenandoahGC"))
+        return None if is_paused else perf.number("sun.rt.safepoints") or 0
+
     def logs_info(self, *tags: str) -> bool | None:
         """Whether the JVM logs these tags on level info. None: unknown."""
         if self._memory is None:
@@ -183,7 +225,7 @@ class Sources:
             if self._memory is None or self.structs is None:
                 self._open()
             else:
-                self._memory.forget()
+                self.forget()
         except PermissionError:
             advice = as_owner_or_root(fs, "CAP_SYS_PTRACE", pid, self.jvm.uid)
             self.missing.append(f"{_OF_MEMORY}: permission denied for {fs.path(pid, 'mem')}: {advice}")
@@ -193,6 +235,8 @@ class Sources:
             self.missing.append(str(error))
 
     def _open(self) -> None:
+        from opskit.collect.jmx.beans_of_runtime import START
+        from opskit.collect.jmx.beans_of_system import SYSTEM_VARIABLES
         from opskit.collect.jmx.beans_of_threads import THREAD_VARIABLES
         from opskit.jvm.memory.flags import read_flags
         from opskit.jvm.memory.log_levels import LOG_VARIABLES
@@ -211,7 +255,18 @@ class Sources:
         self.structs = structs
         try:
             self.variables = read_variables(
-                fs, pid, (POOLS, MANAGERS, *USE_VARIABLES, *THREAD_VARIABLES, *LOG_VARIABLES)
+                fs,
+                pid,
+                (
+                    _SAFEPOINTS,
+                    START,
+                    POOLS,
+                    MANAGERS,
+                    *USE_VARIABLES,
+                    *THREAD_VARIABLES,
+                    *SYSTEM_VARIABLES,
+                    *LOG_VARIABLES,
+                ),
             )
         except NotSupported as error:
             from opskit.jvm.memory.stripped import find_lists

@@ -90,8 +90,9 @@ class Objects:
         return found
 
     def mirror(self, klass: int, *, is_current: bool = False) -> int:
-        """The java.lang.Class of a class, which has its static fields; 0: none. `is_current`: as of `reference`."""
-        return self.handle(klass + self._mirror.at, self._mirror.type, is_current=is_current)
+        """The java.lang.Class of a class, which has its static fields, where it is now; 0: none. `is_current`: as of `reference`."""
+        found = self.handle(klass + self._mirror.at, self._mirror.type, is_current=is_current)
+        return self.moved(found) if found else 0
 
     def klass(self, address: int) -> int:
         """The class of an object; 0: there is none."""

@@ -6,11 +6,13 @@ import os
 import random
 import signal
 from contextlib import ExitStack
+from itertools import cycle
 
 import beanclients
 import cgroups
 import pytest
 
+from opskit.collect.jmx.beans_of_memory import memory_beans
 from opskit.collect.jmx.beans_of_runtime import asked_properties, system_properties
 from opskit.collect.jmx.collect import Collector, collect, read_beans
 from opskit.collect.jmx.facts import Request
@@ -31,7 +33,10 @@ SECRET = ("-Dshop.password=hunter2", "-Dname=with a blank")
 CASES = {
     "11-CMS": (11, ("-XX:+UseConcMarkSweepGC", *SECRET)),
     "17-Parallel": (17, ("-XX:+UseParallelGC", "-XX:-UsePerfData", *SECRET)),
-    "17-Shenandoah": (17, (UNLOCK, "-XX:+UseShenandoahGC", "-XX:+PerfDisableSharedMem")),
+    "25-Shenandoah": (
+        25,
+        (UNLOCK, "-XX:+UseShenandoahGC", "-XX:ShenandoahGCMode=generational", "-XX:+PerfDisableSharedMem"),
+    ),
     "21-ZGC": (21, ("-XX:+UseZGC", "-XX:+ZGenerational", "-Xlog:gc")),
     "25-G1": (25, ("-XX:+UseG1GC", "-XX:TieredStopAtLevel=1")),
     "25-Serial": (25, ("-XX:+UseSerialGC", "-Xint")),
@@ -112,6 +117,12 @@ class Damaged:
     def __init__(self, memory, seed):
         self._memory, self._random = memory, random.Random(seed)  # noqa: S311  (not for secrets)
 
+    def forget(self):
+        pass
+
+    def read_anew(self, address, size):
+        return self._memory.read_anew(address, size)
+
     def read(self, address, size):
         found = bytearray(self._memory.read(address, size))
         if found and self._random.random() < 0.02:
@@ -133,6 +144,30 @@ def test_damaged_memory_gives_values_or_sentences(clients, case):
         except OpskitError:
             continue
         assert "java.lang:type=OperatingSystem" in {bean.name for bean in found}
+
+
+@pytest.mark.parametrize("counts", [[None], [2, 4]])
+def test_values_of_two_sides_of_a_safepoint_are_left_out(clients, monkeypatch, counts):
+    """In a long pause, and where pauses follow each other, memory pools have no usage, and the reason is told."""
+    host, waits, found = Host.at(None, None), [], cycle(counts)
+    sources = Sources(host, clients["25-Serial"].pid)
+    sources.look()
+    sources.boot_classes()
+    monkeypatch.setattr(host, "sleep", waits.append)
+    monkeypatch.setattr(sources, "_safepoint_count", lambda: next(found))
+    assert memory_beans(sources) == []
+    assert any(each.startswith("memory pools and collectors: the JVM was in a safepoint") for each in sources.missing)
+    assert 0 <= sum(waits) < 1
+
+
+def test_safepoints_without_symbols(clients, monkeypatch):
+    """Where libjvm is stripped, the JVM's counters tell them."""
+    sources = Sources(Host.at(None, None), clients["25-Serial"].pid)
+    sources.look()
+    monkeypatch.setattr(sources, "variables", {})
+    before = sources._safepoint_count()
+    clients["25-Serial"].ask("g")
+    assert sources._safepoint_count() > before > 0
 
 
 def test_loads_are_of_the_time_between_two_looks(clients):
@@ -201,8 +236,15 @@ def test_limits_of_a_container(tmp_path):
             f"{cpu}/cgroup.procs",
         )
         with beanclients.clients({"17": (17, ("-XX:+UseSerialGC",))}, str(file), shell) as started:
-            [bean] = collect(Host.at(None, None), Request(started["17"].pid, ("*:type=OperatingSystem",))).beans
+            request = Request(started["17"].pid, ("*:type=OperatingSystem",), window_s=0.01)
+            [bean], missing = (facts := collect(Host.at(None, None), request)).beans, "\n".join(facts.missing)
             theirs = started["17"].beans()[bean.name]
+            for file in ("cpu.cfs_quota_us", "cpu.max"):
+                if (cpu / file).exists():
+                    (cpu / file).write_text("-1" if old else "max 100000")
+            share = next(each for each in (cpu / "cpu.shares", cpu / "cpu.weight") if each.exists())
+            share.write_text("512")
+            later = collect(Host.at(None, None), request)
     ours = {each.name: each.value for each in bean.attributes}
     names = (
         "TotalMemorySize",
@@ -213,6 +255,10 @@ def test_limits_of_a_container(tmp_path):
     )
     assert {each: ours[each] for each in names} == {each: theirs[each] for each in names}
     assert (ours["TotalMemorySize"], ours["AvailableProcessors"]) == (limit, 1)
+    assert not {"CpuLoad", "ProcessCpuLoad"} & {*ours}
+    assert "those of its container, which has a quota of 0.9 CPUs" in missing
+    assert "AvailableProcessors" not in {each.name for each in later.beans[0].attributes}
+    assert "AvailableProcessors: its releases differ in what they make of cpu." in "\n".join(later.missing)
 
 
 def test_without_rights_the_rest_is_given(clients, as_user):
@@ -226,7 +272,7 @@ def test_without_rights_the_rest_is_given(clients, as_user):
 
 def test_a_stopped_jvm_and_one_that_has_ended(clients):
     """Nothing is asked of the JVM: a stopped one is read as any other. Of one that has ended the error says so."""
-    client = clients["17-Shenandoah"]
+    client = clients["25-Shenandoah"]
     collector = Collector(Host.at(None, None), Request(client.pid))
     client.jvm.signal(signal.SIGSTOP)
     assert len(collector.look().beans) > 15

@@ -1,7 +1,7 @@
 """What a JVM takes for its machine: the limits of its cgroups, as far as its release minds them.
 
-Up to JDK 23 it takes those of its own cgroup, with v1's memory also of those above; since then the lowest on the way up. Releases
-differ in what they make of CPU shares, and in how CPU loads count a container.
+It takes those of its own cgroup, and of v1's memory that of those above where its own has none. Releases differ in whether they take
+the others of those above, in what they make of CPU shares, and in how CPU loads count a container.
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 FIRST_CONTAINER_AWARE = 14
 _AWARE_UPDATES = {8: 272, 11: 9}  # the updates that gained it
-_FIRST_OF_ALL_LEVELS = 24
 _SHARES = {1: ("cpu.shares", 1024), 2: ("cpu.weight", 100)}  # the file, and what it has by default
 _CPUS = {1: ("cpuset.effective_cpus", "cpuset.cpus"), 2: ("cpuset.cpus.effective",)}
 
@@ -56,7 +55,7 @@ def _cpus(sources: Sources) -> Limits:
     fs = sources.host.fs
     levels, _ = visible_levels(fs, sources.pid, "cpu")
     sets, _ = visible_levels(fs, sources.pid, "cpuset")
-    some = f"{_cpu_set(fs, sets[0])} of the CPUs" if sets and _is_part(fs, _cpu_set(fs, sets[0])) else None
+    some = f"CPUs {_cpu_set(fs, sets[0])}" if sets and _is_part(fs, _cpu_set(fs, sets[0])) else None
     if not levels:
         return Limits(share=some)
     quota = cpu_limit(fs, levels).cpus
@@ -64,7 +63,7 @@ def _cpus(sources: Sources) -> Limits:
     share = levels[0].number(fs, name)
     if quota is not None:
         is_unsure = quota_cpus(fs, levels[0]) != quota or share not in (None, usual)
-        return Limits(cpus=quota, share=f"a quota of {quota:g} CPUs", is_unsure_of_cpus=is_unsure)
+        return Limits(cpus=quota, share=f"a CPU quota of {quota:g}", is_unsure_of_cpus=is_unsure)
     if share not in (None, usual):
         return Limits(share=f"{name} {share}", is_unsure_of_cpus=True)
     return Limits(share=some)
@@ -87,7 +86,7 @@ def _with_memory(sources: Sources, found: Limits) -> Limits:
     if limit is None or limit.limit_bytes is None:
         return found
     own, usage = memory_limit_of(fs, levels[0]), limit.usage_bytes
-    if limit.path != levels[0].path and (sources.major or 0) < _FIRST_OF_ALL_LEVELS:
+    if limit.path != levels[0].path:
         is_equal = own is not None and own.limit_bytes == limit.limit_bytes
         if own is None or not (is_equal or (own.limit_bytes is None and levels[0].version == 1)):
             return found._replace(is_unsure_of_memory=True)

@@ -256,7 +256,7 @@ def test_limits_of_a_container(tmp_path):
     assert {each: ours[each] for each in names} == {each: theirs[each] for each in names}
     assert (ours["TotalMemorySize"], ours["AvailableProcessors"]) == (limit, 1)
     assert not {"CpuLoad", "ProcessCpuLoad"} & {*ours}
-    assert "those of its container, which has a quota of 0.9 CPUs" in missing
+    assert "those of its container, which has a CPU quota of 0.9" in missing
     assert "AvailableProcessors" not in {each.name for each in later.beans[0].attributes}
     assert "AvailableProcessors: its releases differ in what they make of cpu." in "\n".join(later.missing)
 

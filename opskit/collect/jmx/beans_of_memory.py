@@ -7,6 +7,7 @@ same collections, and measure their time a few microseconds apart.
 from __future__ import annotations
 
 from contextlib import suppress
+from math import floor
 from typing import TYPE_CHECKING
 
 from opskit.collect.jmx.made import COUNTERS, MEMORY, bean, usage_value
@@ -183,6 +184,6 @@ def _counted_collectors(sources: Sources) -> Iterator[Bean]:
         values: dict[str, Value] = {
             "Name": name,
             "CollectionCount": count,
-            "CollectionTime": None if seconds is None else round(seconds * _MS_PER_S),
+            "CollectionTime": None if seconds is None else floor(seconds * _MS_PER_S),
         }
         yield bean(f"java.lang:type=GarbageCollector,name={name}", (COUNTERS, values))

@@ -37,7 +37,7 @@ _OTHER_FLAGS = ("ActiveProcessorCount", "UseContainerSupport")
 _LOGGED = (("gc",), ("class", "load"))
 _OF_MEMORY = "memory pools, collectors, buffer pools and flags"
 _MOST_ARGUMENTS, _LONGEST_ARGUMENT = 4096, 1 << 16
-_LARGEST_COUNTERS = 16 << 20
+_LARGEST_COUNTERS, _LONGEST_RELEASE = 16 << 20, 64
 _SAFEPOINTS = "_ZN20SafepointSynchronize18_safepoint_counterE"  # odd in a safepoint
 _NO_CAUSE = "No GC"
 _MOST_TRIES, _PAUSE_S = 24, 0.005
@@ -124,7 +124,14 @@ class Sources:
     def release(self) -> str | None:
         """The JDK's version; None: unknown."""
         counted = self.text(*_VERSIONS)
-        return counted or jdk_release(self.host.fs, self.jvm).get("JAVA_VERSION")
+        return counted or jdk_release(self.host.fs, self.jvm).get("JAVA_VERSION") or self._built_release()
+
+    def _built_release(self) -> str | None:
+        """That of libjvm: of `17.0.9+9` or `17.0.9+9-Debian`; None: of JDK 8, which has the version of HotSpot (`25.432-b06`)."""
+        at = self.structs.find(("Abstract_VM_Version", "_s_vm_release")) if self.structs is not None else None
+        text = c_string(self._memory, u64(self._memory, at) or 0, _LONGEST_RELEASE) if at and self._memory else None
+        release, plus, _ = (text or b"").decode("latin-1").partition("+")
+        return release if plus else None
 
     @property
     def major(self) -> int | None:

@@ -170,6 +170,14 @@ def test_safepoints_without_symbols(clients, monkeypatch):
     assert sources._safepoint_count() > before > 0
 
 
+def test_release_without_counters_and_files(clients, monkeypatch):
+    """The JVM's memory tells it."""
+    sources = Sources(Host.at(None, None), clients["17-Parallel"].pid)  # it has no counters
+    sources.look()
+    monkeypatch.setattr("opskit.collect.jmx.sources.jdk_release", lambda *_: {})
+    assert sources.release.startswith("17.")
+
+
 def test_loads_are_of_the_time_between_two_looks(clients):
     """A first look has none, and says what to do."""
     host, pid = Host.at(None, None), clients["25-G1"].pid

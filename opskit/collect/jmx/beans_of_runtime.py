@@ -106,7 +106,7 @@ def _times(sources: Sources) -> dict[str, Value]:
         return {"StartTime": ready}
     start = sources.variable(START, 8)
     if start and _has_our_clock(sources):  # the wall clock may have been set since
-        return {"StartTime": ready, "Uptime": max(0, round(sources.host.monotonic() * _NS_PER_S) - start) // _NS_PER_MS}
+        return {"StartTime": ready, "Uptime": max(0, round(sources.at_monotonic_s * _NS_PER_S) - start) // _NS_PER_MS}
     if began is None:
         return {"StartTime": ready}
     return {"StartTime": ready, "Uptime": max(0, round(sources.at_s * 1000) - began)}

@@ -53,7 +53,7 @@ class Sources:
         self.host, self.pid = host, pid
         self.jvm = self._find()
         self.missing: list[str] = []
-        self.at_s = 0.0  # of the look, by the wall clock
+        self.at_s = self.at_monotonic_s = 0.0  # of the look, by the wall clock and by the monotonic one
         self.structs: VmStructs | None = None
         self.variables: dict[str, int] = {}
         self.flags: dict[str, FlagValue] = {}
@@ -78,7 +78,7 @@ class Sources:
         before, self.jvm = self.jvm, self._find()
         if before.start_ticks != self.jvm.start_ticks:
             raise NoSuchProcess(self.pid, "it ended while it was watched")
-        self.at_s = self.host.now().timestamp()
+        self.at_s, self.at_monotonic_s = self.host.now().timestamp(), self.host.monotonic()
         self.missing, self._classes, self._logs = [], {}, {}
         self.perf = self.jvm.perf
         if self.jvm.kind == HOTSPOT:

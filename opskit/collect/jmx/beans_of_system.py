@@ -101,7 +101,7 @@ def _memory(sources: Sources, limits: Limits) -> dict[str, Value]:
         if limits.swap is not None:
             swap, free_swap = limits.swap, limits.free_swap
     if limits.is_unsure_of_memory:
-        why = "its releases differ in which of its cgroups' limits they take"
+        why = "JDK releases differ in whether they take the limits of cgroups above its own"
         sources.missing.append(f"{_CONTAINER} TotalMemorySize, FreeMemorySize, …SwapSpaceSize: {why}; {_ELSE}")
         return {}
     found: dict[str, Value] = {
@@ -144,6 +144,6 @@ def _processors(sources: Sources, limits: Limits) -> int | None:
         count = max(1, min(count, math.ceil(limits.cpus)))
     if count is None or not limits.is_unsure_of_cpus or count == sources.variable(_INITIAL, 4):
         return count
-    why = f"its releases differ in what they make of {limits.share}"
+    why = f"JDK releases differ in what they make of {limits.share}"
     sources.missing.append(f"{_CONTAINER} AvailableProcessors: {why}; --agent reads it")
     return None

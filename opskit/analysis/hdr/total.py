@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 _OPEN = 4  # periods; the clocks of several machines differ
 _MOST_PERIODS = 200_000
 _MOST_NAMES = 1000
+_US = 1e6
 
 
 class Part:
@@ -101,6 +102,7 @@ class Total:
     def __init__(self, first: Interval, tag: str | None, space: Space, by_s: float | None, *, merged: bool) -> None:
         self.layout = first.payload.layout
         self.tag, self._by_s, self._merged = tag, by_s, merged
+        self._by_us = max(round((by_s or 0.0) * _US), 1)
         self._part = Part(first, space)
         self.files: dict[str, None] = {}
         self.tags: dict[str | None, None] = {}
@@ -128,7 +130,8 @@ class Total:
             self._begin_s = min(self._begin_s, interval.begin_s)
             self._end_s = max(self._end_s, interval.begin_s + interval.length_s)
         if self._by_s is not None:
-            self._add_to_period(interval, math.floor(interval.begin_s / self._by_s), covered_s)
+            number = round(interval.begin_s * _US) // self._by_us  # 0.3 s is the end of the third 0.1 s
+            self._add_to_period(interval, number, covered_s)
 
     def _covered_s(self, interval: Interval) -> float:
         """What it adds to the time that intervals of several logs or tags cover together."""
@@ -158,7 +161,7 @@ class Total:
         if len(self._rows) >= _MOST_PERIODS:
             raise UsageError(f"more than {_MOST_PERIODS:,} periods of {self._by_s:g} s; give a longer --by")
         part = self._open.pop(number)
-        self._rows.append(Period(number * (self._by_s or 0.0), part.covered_s, part.distribution()))
+        self._rows.append(Period(number * self._by_us / _US, part.covered_s, part.distribution()))
 
     def series(self) -> Series:
         """What was added so far. No interval can be added afterwards."""

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 LONGEST_LINE_BYTES = 4 << 20
 _YEAR_S = 365 * 86400.0
+_PLACES = 6  # of seconds: 0.3 after a date is 0.3, not 0.2999999
 _TIME = re.compile(rb"#\[(StartTime|BaseTime): ?(-?[0-9]{1,20}(?:\.[0-9]{1,20})?)(?![0-9.])")
 _NUMBER = re.compile(rb"-?(?:[0-9]{1,400}(?:\.[0-9]{1,400})?(?:[eE][-+]?[0-9]{1,3})?|NaN|Infinity)")
 _MOST_HEADER_LINES = 100
@@ -120,9 +121,9 @@ class Log:
             self._start_s = at_s + (self._base_s or 0.0)
         if self._base_s is None:
             self._base_s = self._start_s if at_s < self._start_s - _YEAR_S else 0.0
-        begin_s = at_s + self._base_s
+        begin_s = round(at_s + self._base_s, _PLACES)
         if begin_s >= _YEAR_S:
-            return True, begin_s, begin_s - self._start_s
+            return True, begin_s, round(begin_s - self._start_s, _PLACES)
         return False, at_s, at_s
 
 

@@ -71,8 +71,9 @@ class Range:
         """Cover lower values."""
         if self._most is not None and self._index(self._most) >= self._cells() - (shift << self._half):
             self._widen(shift)
-            self._limit = math.ldexp(self._limit, shift)
-        self._lowest, self._limit = math.ldexp(self._lowest, -shift), math.ldexp(self._limit, -shift)
+        else:
+            self._limit = math.ldexp(self._limit, -shift)
+        self._lowest = math.ldexp(self._lowest, -shift)
 
     def _up(self, shift: int) -> None:
         """Cover higher values."""

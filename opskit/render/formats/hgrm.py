@@ -6,7 +6,7 @@ The same bytes as version 2.2.2 with five ticks per half distance: AbstractHisto
 from __future__ import annotations
 
 import math
-from decimal import ROUND_HALF_UP, Decimal
+from decimal import ROUND_HALF_UP, Context, Decimal
 from typing import TYPE_CHECKING
 
 from opskit.analysis.hdr.curve import ALL, levels
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 
 _DIGITS = 3  # of what a load generator printed
+_EXACT = Context(prec=400)  # a double has up to 309 digits before the point
 
 
 def text(
@@ -45,4 +46,4 @@ def _sub_buckets(digits: int) -> int:
 def _fixed(value: float, spec: str) -> str:
     """As Java's %f: halves of the shortest decimal are rounded up."""
     places = int(spec.rpartition(".")[2][:-1])
-    return format(Decimal(repr(float(value))).quantize(Decimal(1).scaleb(-places), ROUND_HALF_UP), spec)
+    return format(Decimal(repr(float(value))).quantize(Decimal(1).scaleb(-places), ROUND_HALF_UP, _EXACT), spec)

@@ -33,6 +33,12 @@ def test_halves_are_rounded_up_as_java_does():
     assert "        0.13 1.000000000000          1\n" in written
 
 
+def test_large_decimal_values():
+    """All digits of a double, as Java writes them."""
+    values = Distribution(1, 1e200, 1e200, 1e200, 0.0, ())
+    assert f"\n1{'0' * 200}.00 1.000000000000          1\n" in hgrm.text(values, [Step(1e200, 1.0, 1)], 2, 1)
+
+
 def test_the_buckets_may_be_unknown():
     """What a load generator printed has no histogram: the line is left out."""
     assert "Buckets" not in hgrm.text(Distribution(0, None, None, None, None, ()), [], 3, None)

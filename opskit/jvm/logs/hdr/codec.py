@@ -36,6 +36,7 @@ _HEADER, _OLD_HEADER, _DOUBLE_HEADER = Struct(">iiiiqqd"), Struct(">iiqqq"), Str
 _DOUBLES = frozenset((0x0C72124C, 0x0C72124D, 0x0C72124E, 0x0C72124F))
 _BASE64 = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 _LARGEST = (1 << 63) - 1
+_MOST_EXPONENT = 960  # of the ratio of decimal values: beyond it sums would overflow
 
 
 class BadHistogram(Exception):  # noqa: N818  (it ends a line, not the command)
@@ -112,7 +113,8 @@ def _payload(cookie: int, head: bytes, read: Callable[[int], bytes], span: int |
     else:
         _, length, offset, digits, lowest, highest, ratio = header.unpack_from(head)
     cells = cells_of(digits, lowest, highest)
-    if span is not None and not (0 < ratio < math.inf and 1 < span < (1 << 61) // 10**digits):
+    fits = 0 < ratio < math.inf and abs(math.frexp(ratio)[1]) <= _MOST_EXPONENT
+    if span is not None and not (fits and 1 < span < (1 << 61) // 10**digits):
         raise BadHistogram(
             f"the range of the decimal values is impossible: highest to lowest {span}, steps of {ratio:g}"
         )

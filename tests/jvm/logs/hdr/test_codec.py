@@ -106,6 +106,7 @@ def test_many_intervals_add_up():
         (histogram([(1 << 62) + 5] * 2, version=1), "more than 2^63"),
         (histogram([1], span=1), "range of the decimal values is impossible"),
         (histogram([1], span=2, ratio=float("nan")), "range of the decimal values is impossible"),
+        (histogram([1], span=4, ratio=1e308), "range of the decimal values is impossible"),
         (histogram([1], span=1 << 60), "range of the decimal values is impossible"),
     ],
 )

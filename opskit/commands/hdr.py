@@ -67,7 +67,7 @@ def hdr(
     from opskit.render.views.hdr import report as view
 
     ask = _Asked(**asked)  # type: ignore[arg-type]
-    over_time = _check(run, ask, diff)
+    over_time = _check(run, ask, logs, diff)
     choice = _choice(ask, logs, over_time)
     splitter = None if split is None else _splitter(split)
     now = _read(logs, choice, splitter)
@@ -88,38 +88,38 @@ def hdr(
     return _INTERRUPTED if result.facts.interrupted else exit_code(report)
 
 
-def _check(run: Run, ask: _Asked, diff: str | None) -> bool:
+def _check(run: Run, ask: _Asked, logs: tuple[str, ...], diff: str | None) -> bool:
     """Whether the picture is one over time: with --by, or in a file that is named so. Raises UsageError."""
     drawn = run.format in _PICTURES
     named = drawn and run.out.path is not None and _TIMELINE in os.path.basename(run.out.path).lower()
     if named and diff is not None:
         raise UsageError(f"-o {run.out.path}: --diff draws percentile curves; choose a name without {_TIMELINE!r}")
+    if diff == _STDIN and diff in logs:
+        raise UsageError("standard input can be read once: give it as the log or to --diff")
     if run.format == "hgrm" and (diff is not None or ask.by is not None):
-        option = "--diff" if diff is not None else "--by"
-        raise UsageError(
-            f"{option} has no place in a .hgrm file, which is one distribution; write two files, or -f csv"
-        )
+        option, instead = "--by" if diff is None else "--diff", "which is one distribution; write two files, or -f csv"
+        raise UsageError(f"{option} has no place in a .hgrm file, {instead}")
     return named or (drawn and ask.by is not None)
 
 
 def _choice(ask: _Asked, logs: tuple[str, ...], over_time: bool) -> Choice:
     from opskit.analysis.hdr.sums import Choice
 
-    tags = None if ask.tag is None else ask.tag.pattern
-    choice = Choice(ask.merge, ask.ignore_tags, tags, ask.since, ask.until, ask.by)
+    choice = Choice(ask.merge, ask.ignore_tags, ask.tag and ask.tag.pattern, ask.since, ask.until, ask.by)
     if ask.by is None and over_time:
         choice = choice._replace(by_s=_fitting(logs, choice))
     return choice
 
 
 def _fitting(logs: tuple[str, ...], choice: Choice) -> float:
-    """An interval for a picture: the logs are read once for their times alone. Raises UsageError for a pipe, which is read once."""
+    """An interval for a picture: the logs are read once for their times alone. Raises UsageError for a pipe."""
     from opskit.analysis.hdr.times import Times
     from opskit.collect.hdr.collect import collect
     from opskit.collect.hdr.facts import Request
+    from opskit.proc.user_files import is_read_once, source_name
 
-    if _STDIN in logs:
-        raise UsageError("a picture over time of standard input needs the length of its intervals: add --by 10s")
+    for pipe in filter(is_read_once, logs):
+        raise UsageError(f"a picture over time of {source_name(pipe)} needs the length of its intervals: add --by 10s")
     times = Times(choice.since, choice.until)
     collect(Request(logs), times.add)
     return times.fitting

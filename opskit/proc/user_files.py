@@ -88,6 +88,16 @@ def is_directory(path: str) -> bool:
     return path != STDIN and os.path.isdir(path)
 
 
+def is_read_once(path: str) -> bool:
+    """Whether its content is gone when it was read: standard input, a FIFO, a socket, a terminal."""
+    if path == STDIN:
+        return True
+    with suppress(OSError, ValueError):
+        mode = os.stat(path).st_mode
+        return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
+    return False
+
+
 def modified_s(path: str) -> float | None:
     """When a regular file was last written, since the epoch; None for a pipe."""
     with suppress(OSError):

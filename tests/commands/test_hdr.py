@@ -282,6 +282,8 @@ def test_pictures(inprocess, tmp_path, name, words, texts):
         (("LOG", "--diff", "LOG", "-f", "hgrm"), "--diff has no place in a .hgrm file"),
         (("LOG", "--diff", "LOG", "-o", "/tmp/timeline.svg"), "--diff draws percentile curves; choose a name without 'timeline'"),
         (("-", "-o", "/tmp/timeline.svg"), "a picture over time of standard input needs the length of its intervals: add --by 10s"),
+        (("/dev/null", "-o", "/tmp/timeline.svg"), "a picture over time of /dev/null needs the length of its intervals"),
+        (("-", "--diff", "-"), "standard input can be read once: give it as the log or to --diff"),
         (("LOG", "-f", "prometheus"), "'prometheus' is not one of"),
     ],
 )  # fmt: skip
@@ -340,4 +342,8 @@ def test_what_a_load_generator_printed(inprocess, of, tmp_path):
         inprocess("hdr", HERE / "wrk2.txt", "--by", "1s"),
         f"opskit: {HERE}/wrk2.txt: what a load generator printed has no",
     )
+    inprocess("hdr", LOG, "-o", tmp_path / "x.hgrm")
+    again = of(tmp_path / "x.hgrm")
+    assert [row["tag"] for row in again["series"]] == ["READ-rt", "READ-st", "WRITE-rt"]
+    assert again["notes"] == ["values are as the file has them; their unit is not in the file: --unit ns, us, ms or s"]
     refused(inprocess("hdr", HERE / "wrk2.txt", LOG), f"opskit: {HERE}/wrk2.txt: its values are in ms, those of {LOG}")

@@ -55,11 +55,11 @@ def judge(now: Side, other: Side | None = None, unit: str | None = None) -> Resu
     for each in sides:
         _check(each, unit)
     own = _own_unit([one for each in sides for one in each.series], unit)
-    likely = {each.likely_unit for each in sides}
+    likely = {each.likely_unit for each in sides if each.facts.intervals}
     return Result(
         _together([each.facts for each in sides]),
         unit or own,
-        None if unit or own or len(likely) > 1 else likely.pop(),
+        None if unit or own or len(likely) != 1 else likely.pop(),
         now.series,
         [] if other is None else pairs(now.series, other.series),
         most_severe_first(finding for each in sides for finding in _findings(each)),
@@ -110,7 +110,7 @@ def _own_unit(series: Sequence[Series], unit: str | None) -> str | None:
 
 
 def _why_nothing(each: Side) -> str:
-    counted = plural(each.facts.intervals, "interval")
+    counted = plural(each.facts.intervals or each.other_tags, "interval" if each.facts.intervals else "histogram")
     if each.outside:
         tagged = f" ({each.other_tags:,} of other tags)" if each.other_tags else ""
         lies = agreeing(each.outside, "it lies", "they lie")
@@ -235,6 +235,7 @@ def _of_tags(each: Side, tags: Sequence[str]) -> str | None:
     """The command that shows these tags alone; None for standard input, which is read once."""
     if _STDIN in each.facts.names:
         return None
-    expression = f"^{re.escape(tags[0])}$" if len(tags) == 1 else f"{_RESPONSE}$"
+    any_case = "" if all(tag.endswith(_RESPONSE) for tag in tags) else "(?i)"
+    expression = f"^{re.escape(tags[0])}$" if len(tags) == 1 else f"{any_case}{_RESPONSE}$"
     merge = ("--merge",) if each.merged and len(tags) > 1 else ()
     return shell.command("opskit", "hdr", "--tag", expression, *merge, *shell.operands(*each.facts.names))

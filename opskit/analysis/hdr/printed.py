@@ -31,4 +31,5 @@ def series_of(printed: Spectrum) -> Series:
 
 
 def _at(printed: Spectrum, share: float) -> float | None:
-    return next((value for value, up_to, _ in printed.points if up_to >= share), None)
+    reached = share * printed.total
+    return next((value for value, up_to, total in printed.points if up_to >= share or total >= reached), None)

@@ -80,14 +80,11 @@ class Sums:
     def add(self, found: Interval | Spectrum) -> bool:
         """Count an interval, or keep what was printed; whether it was chosen (for --split: write its `line`).
 
-        Raises BadInput for a log without dates where the choice has some, UsageError where --by gives too many periods.
+        Raises BadInput for times that the choice has and the file has not, UsageError where --by gives too many periods.
         """
         if isinstance(found, Spectrum):
             return self._print(found)
-        if len(self._tags) < _MOST_TAGS:
-            self._tags[found.tag] = None
-        if self._matching is not None and not self._matching.search(found.tag or ""):
-            self.other_tags += 1
+        if not self._is_chosen(found.tag):
             return False
         if not self._within(found):
             self.outside += 1
@@ -111,7 +108,19 @@ class Sums:
         self.intervals += 1
         return True
 
+    def _is_chosen(self, tag: str | None) -> bool:
+        if len(self._tags) < _MOST_TAGS:
+            self._tags[tag] = None
+        if self._matching is None or self._matching.search(tag or ""):
+            return True
+        self.other_tags += 1
+        return False
+
     def _print(self, found: Spectrum) -> bool:
+        if self.choice.since is not None or self.choice.until is not None:
+            raise BadInput(found.file, "what a load generator printed has no times: leave out --since and --until")
+        if not self._is_chosen(found.name):
+            return False
         if len(self._printed) >= _MOST_PRINTED:
             return self._leave(f"more than {_MOST_PRINTED} outputs of load generators are not shown")
         self._printed.append(found)

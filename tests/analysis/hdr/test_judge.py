@@ -83,6 +83,9 @@ def test_a_sum_of_service_and_response_times_is_said():
     [found] = judge(side(series(FEW), tags=tags, chosen=tags, merged=True)).findings
     assert found.code == "hdr-times-mixed"
     assert found.next == "opskit hdr --tag '-rt$' --merge throttle.hdr"
+    capital = [tag.upper() for tag in tags]
+    [found] = judge(side(series(FEW), tags=capital, chosen=capital, merged=True)).findings
+    assert found.next == "opskit hdr --tag '(?i)-rt$' --merge throttle.hdr"
 
 
 def test_series_that_cannot_be_added_are_said():

@@ -166,6 +166,17 @@ def test_periods_of_empty_and_late_intervals():
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize("start_s", [None, 1_700_000_000.0])
+def test_periods_of_a_fraction(start_s):
+    """An interval at 0.3 s begins in the fourth 0.1 s, though 0.3 / 0.1 is less than 3."""
+    text = log(*(line(ONE, tenth / 10, 0.1) for tenth in range(30)), start_s=start_s)
+    (series,) = summed(text, by_s=0.1).series()
+    assert [(row.begin_s, row.values.total) for row in series.periods] == [
+        ((start_s or 0.0) + tenth / 10, 1) for tenth in range(30)
+    ]
+    assert summed(text, since=moment_of("0.3s"), until=moment_of("0.5s")).intervals == 2
+
+
 def test_too_many_periods(monkeypatch):
     """The option is named."""
     monkeypatch.setattr("opskit.analysis.hdr.total._MOST_PERIODS", 10)
@@ -226,6 +237,13 @@ def test_printed_histograms_are_not_added():
     assert series.values == (100, None, 9.0, 2.0, 1.0, (1.0, 7.0, 9.0, 9.0, 9.0))
     assert (series.per_s, series.curve) == (10.0, [(1.0, 0.5, 50), (9.0, 1.0, 100)])
     assert "wrk: percentiles cannot be added" in sums.apart[0].why
+    chosen = summed(log(line(ONE, 0, tag="Recorded")), tags="x")
+    assert not chosen.add(printed)
+    assert (chosen.other_tags, chosen.tags) == (2, ["Recorded"])
+    with pytest.raises(
+        BadInput, match="wrk: what a load generator printed has no times: leave out --since and --until"
+    ):
+        summed(log(line(ONE)), since=moment_of("0s")).add(printed)
 
 
 def test_too_many_series(monkeypatch):

@@ -14,7 +14,8 @@ wrk2 with --latency (values in ms), once for each histogram:
     #[Mean    =        6.602, StdDeviation   =        1.919]
     #[Max     =       12.496, Total count    =        39500]
 
-HistogramLogProcessor prints the same table, in a unit of the user's choice. cassandra-stress, at its end, in ms:
+HistogramLogProcessor prints the same table, in a unit of the user's choice; `opskit hdr -f hgrm` prints several, each after a line
+`#[Tag = READ-rt]`. cassandra-stress, at its end, in ms:
 
     Latency mean              :    0.8 ms [READ: 0.7 ms, WRITE: 0.9 ms]
     Latency 99.9th percentile :   12.1 ms [READ: 11.0 ms, WRITE: 12.2 ms]
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 _MOST_POINTS = 100_000
 _MOST_NAMES = 100
 _LONGEST_BYTES = 1000  # of a line
-_SPECTRUM, _WRK2 = b"1/(1-Percentile)", b"Latency Distribution (HdrHistogram"
+_SPECTRUM, _WRK2, _TAG = b"1/(1-Percentile)", b"Latency Distribution (HdrHistogram", b"#[Tag = "
 _STRESS = (b"Stress Settings", b"Latency median", b"type       total ops", b"type,      total ops")
 _TITLE = re.compile(rb"Latency Distribution \(HdrHistogram - ([A-Za-z]{1,40}) Latency")
 _AMOUNT = re.compile(rb"([0-9]{1,12}\.[0-9]{1,9})(us|ms|s|m|h)")
@@ -92,6 +93,8 @@ class Printed:
                 continue
             if found := _TITLE.search(line):
                 self._tool, self._title, self._percents = "wrk2", found[1].decode("ascii"), []
+            elif line.startswith(_TAG):
+                self._title = line.strip()[len(_TAG) : -1].decode("utf-8", "surrogateescape")
             elif _SPECTRUM in line and b"Value" in line:
                 self._points, self._feet = [], {}
             elif self._points is not None:

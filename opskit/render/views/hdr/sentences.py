@@ -28,6 +28,7 @@ _P99, _P999 = 2, 3  # places in PERCENTS
 _NAMES_SHOWN = 6
 _SEVERAL = 2
 _CONVENTION = "if Interval_Max is in ms, as by convention, they are {0}: --unit {0}"
+_NOT_SAID = "their unit is not in the file: --unit ns, us, ms or s"
 _UNKNOWN = "the column Interval_Max fits no unit; give the one of the program that wrote them: --unit ns, us, ms or s"
 
 
@@ -131,7 +132,8 @@ def notes(result: Result) -> Iterator[str]:
     facts = result.facts
     if result.unit is None:
         known = _UNKNOWN if result.likely_unit is None else _CONVENTION.format(result.likely_unit)
-        yield f"values are as the log has them; {known}"
+        file, said = ("log", known) if facts.intervals else ("file", _NOT_SAID)
+        yield f"values are as the {file} has them; {said}"
     if result.outside:
         yield f"{plural(result.outside, 'interval')} {agreeing(result.outside, 'lies', 'lie')} before --since or after --until"
     digits = sorted({each.digits for each in result.series if each.intervals}, reverse=True)

@@ -31,7 +31,8 @@ def text(
         share = level.percent / ALL
         row = f"{_fixed(level.value / scale, width)} {_fixed(share, '.12f')} {level.total:>10}"
         lines.append(f"{row}\n" if level.percent == ALL else f"{row} {_fixed(1 / (1.0 - share), '>14.2f')}\n")
-    mean, deviation, most = ((each or 0) / scale for each in (values.mean, values.deviation, values.most))
+    last = values.most if digits is None or not curve else curve[-1].value  # of decimals getMaxValue() is a bit more
+    mean, deviation, most = ((each or 0) / scale for each in (values.mean, values.deviation, last))
     lines.append(f"#[Mean    = {_fixed(mean, width)}, StdDeviation   = {_fixed(deviation, width)}]\n")
     lines.append(f"#[Max     = {_fixed(most, width)}, Total count    = {values.total:>12}]\n")
     if buckets is not None and digits is not None:

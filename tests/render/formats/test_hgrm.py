@@ -39,6 +39,12 @@ def test_large_decimal_values():
     assert f"\n1{'0' * 200}.00 1.000000000000          1\n" in hgrm.text(values, [Step(1e200, 1.0, 1)], 2, 1)
 
 
+def test_the_highest_decimal_value():
+    """It is that of the last cell in the library's text, though getMaxValue() is nearly the next cell."""
+    values = Distribution(1, 62.0, 63.99, 63.0, 0.0, ())
+    assert "#[Max     =        63.00, " in hgrm.text(values, [Step(63.0, 1.0, 1)], 2, 1)
+
+
 def test_the_buckets_may_be_unknown():
     """What a load generator printed has no histogram: the line is left out."""
     assert "Buckets" not in hgrm.text(Distribution(0, None, None, None, None, ()), [], 3, None)

@@ -10,7 +10,7 @@ from array import array
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import accumulate, islice
 from operator import mul
 from typing import TYPE_CHECKING
@@ -159,19 +159,24 @@ class Curve(Sequence[Step]):
     """The cells that are used, as points of a percentile curve: made when they are asked for."""
 
     def __init__(self, cells: Cells, scale: Scale) -> None:
-        self._scale = scale
-        self._indexes, self._sums = array("q"), array("q")
-        for indexes, counts in cells.runs():
-            self._indexes.extend(scale.indexes(indexes))
-            before = self._sums[-1] if self._sums else 0
-            self._sums.extend(accumulate(counts[1:], initial=before + counts[0]))
+        self._cells, self._scale = cells, scale
+
+    @cached_property
+    def _steps(self) -> tuple[array[int], array[int]]:
+        """The indexes, and how many values are up to each."""
+        all_indexes, sums = array("q"), array("q")
+        for indexes, counts in self._cells.runs():
+            all_indexes.extend(self._scale.indexes(indexes))
+            before = sums[-1] if sums else 0
+            sums.extend(accumulate(counts[1:], initial=before + counts[0]))
+        return all_indexes, sums
 
     def __len__(self) -> int:
-        return len(self._indexes)
+        return len(self._steps[0])
 
     def __getitem__(self, place):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN204
         """A point, or a list of them for a slice."""
         if isinstance(place, slice):
             return [self[each] for each in range(*place.indices(len(self)))]
-        scale, total = self._scale, self._sums[place]
-        return Step(scale.shown(scale.highest(self._indexes[place])), total / self._sums[-1], total)
+        (indexes, sums), scale = self._steps, self._scale
+        return Step(scale.shown(scale.highest(indexes[place])), sums[place] / sums[-1], sums[place])

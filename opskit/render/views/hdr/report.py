@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from array import array
+from collections.abc import Sequence
 from functools import partial
-from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from opskit.quantities import plural
@@ -31,12 +32,13 @@ from opskit.render.views.hdr.fields import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator
 
     from opskit.analysis.hdr.result import Result, Series
     from opskit.render.pictures.chart import Chart
     from opskit.render.report import About
 
+_MOST_PERIODS = 1 << 32
 _MANY = 15  # series: from here on those with most values come first
 
 
@@ -96,8 +98,7 @@ def _blocks(result: Result, shown: Shown) -> Iterator[Block[Any]]:
     if shown.verbose:
         columns = [*_names(series, TAG, LOG, raw=shown.raw), *more_fields(result.unit, raw=shown.raw)]
         yield Block(columns, [*map(whole, series[:top])], len(series), "the series", one_line=True)
-    periods = [*_periods(series)]
-    if periods:
+    if periods := _Periods(series):
         named = _names(series, TAG, LOG, raw=shown.raw) if len(series) > 1 or shown.raw else []
         begin, date = (begin_field(), "") if shown.raw else short_begin_field(periods)
         title = f"every {interval_text(result.by_s)}{date}"
@@ -112,10 +113,31 @@ def _names(series: Sequence[Series], tag: Field[Any], log: Field[Any], *, raw: b
     return [*([tag] if tagged or raw else []), *([log] if logs or not (tagged or raw) else [])]
 
 
-def _periods(series: Sequence[Series]) -> Iterator[Row]:
-    """The periods of all series in the order of time."""
-    rows = chain.from_iterable((of_period(each, period) for period in each.periods) for each in series)
-    yield from sorted(rows, key=lambda row: row.begin_s)
+class _Periods(Sequence[Row]):
+    """The periods of all series in the order of time: made when they are asked for, because there may be very many."""
+
+    def __init__(self, series: Sequence[Series]) -> None:
+        self._series = series
+        begins = array("d", (period.begin_s for each in series for period in each.periods))
+        places = array("Q", (_place(one, at) for one, each in enumerate(series) for at in range(len(each.periods))))
+        self._places: Sequence[int] = places
+        if any(begins[at] < begins[at - 1] for at in range(1, len(begins))):
+            self._places = array("Q", (places[at] for at in sorted(range(len(places)), key=begins.__getitem__)))
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def __getitem__(self, place):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN204
+        """A row, or a list of them for a slice that is shorter than all."""
+        if isinstance(place, slice):
+            places = range(*place.indices(len(self)))
+            return self if len(places) == len(self) else [self[each] for each in places]
+        series, at = divmod(self._places[place], _MOST_PERIODS)
+        return of_period(self._series[series], self._series[series].periods[at])
+
+
+def _place(series: int, period: int) -> int:
+    return series * _MOST_PERIODS + period
 
 
 def _sheet(result: Result) -> Sheet:
@@ -127,7 +149,7 @@ def _sheet(result: Result) -> Sheet:
         Field("covered_s", value=lambda row: row.covered_s),
     ]
     fields = [*_identity(lambda row: row.series), begin_field(), *timed, *value_fields()]
-    return sheet(fields, [*_periods(result.series)] or map(whole, result.series))
+    return sheet(fields, _Periods(result.series) or map(whole, result.series))
 
 
 def _identity(of: Callable[[Any], Series]) -> list[Field[Any]]:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from opskit.jvm.logs.hdr.record import Interval
 
-_OPEN = 4  # periods; the clocks of several machines differ
+_OPEN, _OPEN_MERGED = 2, 4  # periods; the clocks of several machines differ
 _MOST_PERIODS = 200_000
 _MOST_NAMES = 1000
 _US = 1e6
@@ -148,7 +148,7 @@ class Total:
     def _add_to_period(self, interval: Interval, number: int, covered_s: float) -> None:
         period = self._open.get(number)
         if period is None:
-            if len(self._open) >= _OPEN:
+            if len(self._open) >= (_OPEN_MERGED if self._merged else _OPEN):
                 self._close(min(self._open))
             period = self._open[number] = Part(interval, Space())
         try:

@@ -70,14 +70,9 @@ class Output(NamedTuple):
             from opskit.render.pictures import plot
 
             self.write_parts([plot.draw(report, self.format)])
-        elif self.format == "text":
-            from opskit.render.formats import text
-
-            self.write_parts(map(_encoded, text.parts(report)))
-        elif self.format == "csv" and report.sheet is not None:
-            from opskit.render.formats import csv
-
-            self.write_parts(map(_encoded, csv.parts(report.sheet())))
+        elif self.format in ("text", "csv"):  # which may have very many rows
+            lines = import_module(f"opskit.render.formats.{self.format}").lines(report)
+            self.write_parts(line.encode("utf-8", "backslashreplace") for line in lines)
         else:
             self.write(self.render(report, fit_height=fit_height))
         self.say_aside(report)
@@ -109,7 +104,7 @@ class Output(NamedTuple):
 
     def write(self, content: str) -> None:
         """Write to stdout, or to the file: whole or not at all."""
-        self.write_parts([_encoded(content)])
+        self.write_parts([content.encode("utf-8", "backslashreplace")])
 
     def write_parts(self, parts: Iterable[bytes]) -> None:
         """The same for what comes in parts and may be more than memory should hold."""
@@ -125,10 +120,6 @@ class Output(NamedTuple):
     def repaint(self, content: str) -> None:
         """Put a live table over the last one on the terminal."""
         self.write(("\n" if os.environ.get("TERM") == "dumb" else "\x1b[H\x1b[2J") + content)
-
-
-def _encoded(content: str) -> bytes:
-    return content.encode("utf-8", "backslashreplace")
 
 
 def about(host: Host, target: Mapping[str, object] | None = None) -> About:

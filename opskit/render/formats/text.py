@@ -18,10 +18,10 @@ _MOST_KEPT = 5000  # rows; those of a longer table are made twice, for the width
 
 def render(report: Report) -> str:
     """The lines, each ended by a newline."""
-    return "".join(parts(report))
+    return "".join(lines(report))
 
 
-def parts(report: Report) -> Iterator[str]:
+def lines(report: Report) -> Iterator[str]:
     """The same line by line."""
     for line in _lines(report) if report.text is None else report.text():
         yield line + "\n"

@@ -160,7 +160,7 @@ def test_periods():
 def test_periods_of_empty_and_late_intervals():
     """An interval without values has a row; clocks of machines may differ by some intervals."""
     text = log(line(histogram([0]), 0), *(line(ONE, second) for second in (3, 5, 4, 6, 3)), start_s=0)
-    (series,) = summed(text, by_s=1.0).series()
+    (series,) = summed(text, by_s=1.0, merge=True).series()
     assert [(row.begin_s, row.values.total, row.values.mean) for row in series.periods] == [
         (0, 0, None), (3, 2, 1.0), (4, 1, 1.0), (5, 1, 1.0), (6, 1, 1.0)
     ]  # fmt: skip

@@ -131,6 +131,15 @@ def test_sums_over_tags_and_logs(of):
     assert try_next(each["findings"], "hdr-times-mixed").startswith("opskit hdr --tag ")
 
 
+def test_sums_that_are_shown_apart(inprocess):
+    """Rows that differ in their cells alone have their digits, as a column and in names; a note says why."""
+    done = inprocess("hdr", HERE / "v2.hdr", "--merge", "--tag", "digits-[23]|low", "-f", "csv", "--by", "1m")
+    assert [line.split(",")[2] for line in done.out.splitlines()] == ["digits", "2", "3"]
+    text = inprocess("hdr", HERE / "v2.hdr", "--merge", "--tag", "digits-[23]").out
+    assert "v2.hdr (2 digits) 779 (p99.9 1,023, max 42,751); 2 series, " in text
+    assert "the precision differs" not in done.err
+
+
 def test_a_window_by_date_and_by_time_since_the_start(of, inprocess):
     """The same part of the log; what lies outside is counted."""
     by_start = of(LOG, "--since", "2s", "--until", "5.5s", "--tag", "READ-rt")

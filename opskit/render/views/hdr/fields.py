@@ -154,6 +154,7 @@ def value_fields(unit: str | None = None, *, raw: bool = False) -> list[Field[An
 
 TAG: Field[Any] = Field("tag", TEXT, "tag", lambda row: tag_text(row.series), shrinks=10)
 LOG: Field[Any] = Field("log", TEXT, "log", lambda row: log_text(row.series), shrinks=10)
+DIGITS: Field[Any] = Field("digits", COUNT, "digits", lambda row: row.series.digits)
 
 
 def more_fields(unit: str | None = None, *, raw: bool = False) -> list[Field[Any]]:
@@ -167,7 +168,7 @@ def more_fields(unit: str | None = None, *, raw: bool = False) -> list[Field[Any
     found["min"].title, found["deviation"].title = f"min{ending}", f"std dev{ending}"
     return [
         Field("intervals", COUNT, "intervals", lambda row: row.series.intervals),
-        Field("digits", COUNT, "digits", lambda row: row.series.digits),
+        DIGITS,
         begin_field(),
         Field("end", TEXT, "end", end, rank=1),
         found["min"],

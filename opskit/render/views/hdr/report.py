@@ -13,6 +13,7 @@ from opskit.render.fields import TEXT, Field, sheet
 from opskit.render.report import Block, Report, Sheet
 from opskit.render.views.hdr import sentences
 from opskit.render.views.hdr.fields import (
+    DIGITS,
     LOG,
     PAIR_LOG,
     PAIR_TAG,
@@ -93,7 +94,8 @@ def _blocks(result: Result, shown: Shown) -> Iterator[Block[Any]]:
         yield Block([*named, *fields], numbers[:top], len(numbers), one_line=True)
         return
     series = ordered(result.series, top)
-    columns = [*_names(series, TAG, LOG, raw=shown.raw), *value_fields(result.unit, raw=shown.raw)]
+    apart = [DIGITS] * sentences.has_twins(series)
+    columns = [*_names(series, TAG, LOG, raw=shown.raw), *apart, *value_fields(result.unit, raw=shown.raw)]
     yield Block(columns, [*map(whole, series[:top])], len(series), one_line=True)
     if shown.verbose:
         columns = [*_names(series, TAG, LOG, raw=shown.raw), *more_fields(result.unit, raw=shown.raw)]
@@ -102,7 +104,7 @@ def _blocks(result: Result, shown: Shown) -> Iterator[Block[Any]]:
         named = _names(series, TAG, LOG, raw=shown.raw) if len(series) > 1 or shown.raw else []
         begin, date = (begin_field(), "") if shown.raw else short_begin_field(periods)
         title = f"every {interval_text(result.by_s)}{date}"
-        columns = [begin, *named, *value_fields(result.unit, raw=shown.raw)]
+        columns = [begin, *named, *apart, *value_fields(result.unit, raw=shown.raw)]
         yield Block(columns, periods[:top], len(periods), title, one_line=True)
 
 
@@ -148,7 +150,8 @@ def _sheet(result: Result) -> Sheet:
         Field("begin_s", value=lambda row: row.begin_s),
         Field("covered_s", value=lambda row: row.covered_s),
     ]
-    fields = [*_identity(lambda row: row.series), begin_field(), *timed, *value_fields()]
+    apart = [DIGITS] * sentences.has_twins(result.series)
+    fields = [*_identity(lambda row: row.series), *apart, begin_field(), *timed, *value_fields()]
     return sheet(fields, _Periods(result.series) or map(whole, result.series))
 
 

@@ -52,8 +52,8 @@ def verdict(result: Result) -> Iterator[str]:
         rate = f" ({rate_text(per_s)}/s)" if per_s is not None else ""
         yield f"p99 {p99}, {tail}: {counted}{rate}"
     else:
-        several = len({each.files for each in result.series}) > 1, len({each.tag for each in result.series}) > 1
-        kind = "series" if all(several) else "logs" if several[0] else "tags"
+        tags, logs = {each.tag for each in result.series}, {each.files for each in result.series}
+        kind = "tags" if len(tags) == len(result.series) else "logs" if len(logs) == len(result.series) else "series"
         yield f"highest p99: {series_name(worst, result.series)} {p99} ({tail}); {len(result.series):,} {kind}, {counted}"
     yield from _worst_period(result)
 
@@ -84,13 +84,20 @@ def _covered_s(series: Sequence[Series]) -> float:
 
 
 def series_name(series: Series, among: Sequence[Series]) -> str:
-    """The tag of a series, its log, or both: what tells it from the others."""
+    """The tag of a series, its log, or both: what tells it from the others; else its digits, too."""
     tagged = any(each.tag is not None for each in among)
     several = len({each.files for each in among}) > 1
     tag = "(no tag)" if series.tag is None else series.tag or EMPTY_TAG
+    twins = any(each is not series and (each.tag, each.files) == (series.tag, series.files) for each in among)
+    digits = f" ({plural(series.digits, 'digit')})" if twins else ""
     if several and tagged:
-        return f"{tag} of {log_text(series)}"
-    return log_text(series) if several or not tagged else tag
+        return f"{tag} of {log_text(series)}{digits}"
+    return (log_text(series) if several or not tagged else tag) + digits
+
+
+def has_twins(series: Sequence[Series]) -> bool:
+    """Whether some differ in their cells alone: what --merge could not add."""
+    return len({(each.files, each.tag) for each in series}) < len(series)
 
 
 def _compared(result: Result) -> str:
@@ -137,7 +144,7 @@ def notes(result: Result) -> Iterator[str]:
     if result.outside:
         yield f"{plural(result.outside, 'interval')} {agreeing(result.outside, 'lies', 'lie')} before --since or after --until"
     digits = sorted({each.digits for each in result.series if each.intervals}, reverse=True)
-    if len(digits) > 1:
+    if len(digits) > 1 and not has_twins(result.series):
         yield f"the precision differs: {'; '.join(_of_digits(each, result.series) for each in digits)}"
     if facts.interrupted:
         yield "interrupted: what was read so far is shown"

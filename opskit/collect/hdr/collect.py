@@ -32,7 +32,9 @@ class Reader:
     """A reader of logs; it opens all of them first. Raises BadInput and NotPermitted before anything is read."""
 
     def __init__(self, ask: Request) -> None:
-        self._files = open_files(ask.names, "hdr")
+        files = open_files(ask.names, "hdr")
+        self._printed = {file.name for file in files if looks_printed(file.head)}
+        self._files = [file._replace(head=b"") for file in files]  # of hundreds of files it would be much
         self._intervals = self._bad_lines = self._spectra = 0
         self._bad: list[BadLine] = []
         self._cut: list[str] = []
@@ -43,13 +45,13 @@ class Reader:
 
         Raises BadInput where there is nothing.
         """
-        logs = [file for file in self._files if not looks_printed(file.head)]
+        logs = [file for file in self._files if file.name not in self._printed]
         if len(logs) == 1:
             yield from self._of_log(logs[0])
         else:
             yield from merge(*map(self._of_log, logs), key=_begin)
         for file in self._files:
-            if file not in logs:
+            if file.name in self._printed:
                 yield from self._of_output(file)
         if not self.has_any:
             raise self._nothing()

@@ -67,9 +67,7 @@ class Output(NamedTuple):
             drawn = report.draw(self.format)
             self.write(drawn) if isinstance(drawn, str) else self.write_parts([drawn])
         elif self.format in PICTURES:
-            from opskit.render.pictures import plot
-
-            self.write_parts([plot.draw(report, self.format)])
+            self.write_parts([import_module("opskit.render.pictures.plot").draw(report, self.format)])
         elif self.format in ("text", "csv"):  # which may have very many rows
             lines = import_module(f"opskit.render.formats.{self.format}").lines(report)
             self.write_parts(line.encode("utf-8", "backslashreplace") for line in lines)
@@ -99,8 +97,7 @@ class Output(NamedTuple):
             size = os.get_terminal_size(sys.stdout.fileno())
             height = (size.lines or 24) if fit_height or screen else None
             return table.render(report, size.columns or 80, height, color=self.color, screen=screen)
-        rendered: str = import_module(f"opskit.render.formats.{self.format}").render(report)
-        return rendered
+        return str(import_module(f"opskit.render.formats.{self.format}").render(report))
 
     def write(self, content: str) -> None:
         """Write to stdout, or to the file: whole or not at all."""

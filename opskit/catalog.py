@@ -37,7 +37,7 @@ COMMANDS = (
     Command("profile", "JVM", "Profile what a JVM or any process runs on the CPUs."),
     Command("jmap-diff", "JVM", "Compare class histograms: which classes grow."),
     Command("crash", "JVM", "Show why a JVM crashed: hs_err files, javacores, core files."),
-    Command("jmx", "JVM", "MBeans as JMX names them, without a port or an agent."),
+    Command("jmx", "JVM", "Show MBeans as JMX names them, without a port or an agent."),
     Command("safepoints", "JVM", "JVM pauses: how long, what caused them, time to safepoint."),
     Command("hdr", "JVM", "Show the percentiles of latency logs (HdrHistogram)."),
 )

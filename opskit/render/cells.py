@@ -1,4 +1,4 @@
-"""What the views of several commands share: rounded values, rates, a dash for what is unknown, the process that was asked about."""
+"""What the views of several commands share: rounded values, rates, a dash for what is unknown, values at a path, the process that was asked about."""
 
 from __future__ import annotations
 
@@ -30,6 +30,18 @@ def rounded_at(path: str, digits: int = 3) -> Callable[[Any], float | None]:
     """Read such a value of a row: `path` is its attribute, or that of a part (`thread.waiting`)."""
     read = attrgetter(path)
     return lambda row: rounded(read(row), digits)
+
+
+def at(path: str) -> Callable[[Any], Any]:
+    """The value at a path of attributes; None where one before the last is None."""
+    names = path.split(".")
+
+    def value(row: Any) -> Any:
+        for name in names:
+            row = None if row is None else getattr(row, name)
+        return row
+
+    return value
 
 
 def rate(per_s: float | None) -> float | None:

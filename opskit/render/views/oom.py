@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from opskit.analysis.mem.headroom import flag_size
 from opskit.analysis.oom import LATELY_S, is_old, label_of, limit_of, missing_kills, outside_heap_bytes, uncounted_bytes
@@ -12,11 +12,12 @@ from opskit.proc.oom.records import CHOSEN
 from opskit.proc.oom.signs import KILL_KINDS, OOMD
 from opskit.quantities import duration, plural, short_duration, short_size, size
 from opskit.records import NamedTuple
+from opskit.render.cells import at
 from opskit.render.fields import COUNT, FLAG, ID, NUMBER, SECONDS, SIZE, TEXT, Field, record, records, sheet
 from opskit.render.report import Block, Report
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
     from opskit.analysis.oom import Result
     from opskit.collect.oom import Known, Source
@@ -39,18 +40,6 @@ class Shown(NamedTuple):
 
     top: int | None = None
     details: bool = False
-
-
-def _of(path: str) -> Callable[[Any], Any]:
-    """The value at a path of attributes; None where one before the last is None."""
-    names = path.split(".")
-
-    def value(row: Any) -> Any:
-        for name in names:
-            row = None if row is None else getattr(row, name)
-        return row
-
-    return value
 
 
 def _utc(when: When) -> str | None:
@@ -110,81 +99,79 @@ HELD: Sequence[Field[Held]] = (
     Field("huge_bytes", SIZE, help="reserved huge pages of the host"),
 )
 KILL: Sequence[Field[Known]] = (
-    Field("when", TEXT, "when", _of("kill.when.text"), help="as written in the log"),
+    Field("when", TEXT, "when", at("kill.when.text"), help="as written in the log"),
     Field("time_utc", value=lambda known: _utc(known.kill.when), help="null: a date without a zone, or only an uptime"),
-    Field("uptime_s", NUMBER, value=_of("kill.when.uptime_s"), help="since boot"),
+    Field("uptime_s", NUMBER, value=at("kill.when.uptime_s"), help="since boot"),
     Field(
         "ago_s",
         NUMBER,
         value=lambda known: None if known.ago_s is None else round(known.ago_s, 1),
         help="null: in a file",
     ),
-    Field("pid", ID, "pid", _of("kill.pid"), help="in the initial PID namespace"),
-    Field(
-        "name", TEXT, "name", _of("kill.name"), help="of its first thread, 15 bytes; the process chose it", shrinks=8
-    ),
+    Field("pid", ID, "pid", at("kill.pid"), help="in the initial PID namespace"),
+    Field("name", TEXT, "name", at("kill.name"), help="of its first thread, 15 bytes; the process chose it", shrinks=8),
     Field(
         "outcome",
-        value=_of("kill.outcome"),
+        value=at("kill.outcome"),
         help="killed; chosen: the log ends before the kill; panic, no victim, unfinished",
     ),
     Field(
         "unit", TEXT, "unit", label_of, help="systemd unit, container or pod, by the cgroup's path", shrinks=8, rank=1
     ),
-    Field("container", value=_of("owner.container")),
-    Field("pod", value=_of("owner.pod")),
-    Field("uid", ID, value=_of("kill.uid")),
-    Field("user", value=_of("user")),
-    Field("rss_bytes", SIZE, "rss", _of("kill.rss_bytes")),
-    Field("anon_bytes", SIZE, value=_of("kill.anon_bytes")),
-    Field("file_bytes", SIZE, value=_of("kill.file_bytes")),
-    Field("shmem_bytes", SIZE, value=_of("kill.shmem_bytes")),
-    Field("page_table_bytes", SIZE, value=_of("kill.page_table_bytes")),
-    Field("total_vm_bytes", SIZE, value=_of("kill.total_vm_bytes")),
+    Field("container", value=at("owner.container")),
+    Field("pod", value=at("owner.pod")),
+    Field("uid", ID, value=at("kill.uid")),
+    Field("user", value=at("user")),
+    Field("rss_bytes", SIZE, "rss", at("kill.rss_bytes")),
+    Field("anon_bytes", SIZE, value=at("kill.anon_bytes")),
+    Field("file_bytes", SIZE, value=at("kill.file_bytes")),
+    Field("shmem_bytes", SIZE, value=at("kill.shmem_bytes")),
+    Field("page_table_bytes", SIZE, value=at("kill.page_table_bytes")),
+    Field("total_vm_bytes", SIZE, value=at("kill.total_vm_bytes")),
     Field("limit_bytes", SIZE, "limit", _limit_bytes, help="of the cgroup that was full", show=_size_or_none),
-    Field("usage_bytes", SIZE, value=_of("kill.memory.usage_bytes"), help="of that cgroup"),
-    Field("failures", COUNT, value=_of("kill.memory.failures"), help="how often the limit was hit"),
-    Field("swap_usage_bytes", SIZE, value=_of("kill.swap.usage_bytes"), help="v1: memory+swap"),
-    Field("swap_limit_bytes", SIZE, value=_of("kill.swap.limit_bytes")),
-    Field("adj", NUMBER, "adj", _of("kill.adj"), help="oom_score_adj", rank=2),
-    Field("score", NUMBER, value=_of("kill.score"), help="until 5.0"),
-    Field("scope", value=_of("kill.scope"), help="what was full: cgroup, host, cpuset or mempolicy"),
+    Field("usage_bytes", SIZE, value=at("kill.memory.usage_bytes"), help="of that cgroup"),
+    Field("failures", COUNT, value=at("kill.memory.failures"), help="how often the limit was hit"),
+    Field("swap_usage_bytes", SIZE, value=at("kill.swap.usage_bytes"), help="v1: memory+swap"),
+    Field("swap_limit_bytes", SIZE, value=at("kill.swap.limit_bytes")),
+    Field("adj", NUMBER, "adj", at("kill.adj"), help="oom_score_adj", rank=2),
+    Field("score", NUMBER, value=at("kill.score"), help="until 5.0"),
+    Field("scope", value=at("kill.scope"), help="what was full: cgroup, host, cpuset or mempolicy"),
     Field("full", TEXT, "full", _full, json=False, shrinks=8),
-    Field("constraint", value=_of("kill.constraint")),
-    Field("cgroup", value=_of("kill.cgroup"), help="the one at its limit"),
-    Field("task_cgroup", value=_of("kill.task_cgroup"), help="the victim's own"),
-    Field("group", value=_of("kill.group"), help="the cgroup that was killed as a whole (memory.oom.group)"),
-    Field("invoker", value=_of("kill.invoker"), help="the thread that asked for memory; not the victim"),
-    Field("invoker_pid", ID, value=_of("kill.invoker_pid")),
-    Field("gfp", value=_of("kill.gfp")),
-    Field("order", NUMBER, value=_of("kill.order")),
-    Field("by_sysrq", FLAG, value=_of("kill.manual")),
-    Field("main", value=_of("left.main"), help="main class of a JVM, in the counters that it left"),
-    Field("heap_committed_bytes", SIZE, value=_of("left.heap.committed_bytes")),
-    Field("heap_max_bytes", SIZE, value=_of("left.heap.max_bytes")),
+    Field("constraint", value=at("kill.constraint")),
+    Field("cgroup", value=at("kill.cgroup"), help="the one at its limit"),
+    Field("task_cgroup", value=at("kill.task_cgroup"), help="the victim's own"),
+    Field("group", value=at("kill.group"), help="the cgroup that was killed as a whole (memory.oom.group)"),
+    Field("invoker", value=at("kill.invoker"), help="the thread that asked for memory; not the victim"),
+    Field("invoker_pid", ID, value=at("kill.invoker_pid")),
+    Field("gfp", value=at("kill.gfp")),
+    Field("order", NUMBER, value=at("kill.order")),
+    Field("by_sysrq", FLAG, value=at("kill.manual")),
+    Field("main", value=at("left.main"), help="main class of a JVM, in the counters that it left"),
+    Field("heap_committed_bytes", SIZE, value=at("left.heap.committed_bytes")),
+    Field("heap_max_bytes", SIZE, value=at("left.heap.max_bytes")),
     Field("outside_heap_bytes", SIZE, value=outside_heap_bytes, help="at least"),
-    Field("is_cut", FLAG, value=_of("kill.is_cut"), help="the log lacks the beginning of the report"),
-    Field("is_mixed", FLAG, value=_of("kill.is_mixed"), help="with lines of another report among its own"),
-    Field("tasks_total", COUNT, value=_of("kill.tasks_total")),
-    Field("page_bytes", SIZE, value=_of("kill.page_bytes")),
-    Field("source", value=_of("source")),
+    Field("is_cut", FLAG, value=at("kill.is_cut"), help="the log lacks the beginning of the report"),
+    Field("is_mixed", FLAG, value=at("kill.is_mixed"), help="with lines of another report among its own"),
+    Field("tasks_total", COUNT, value=at("kill.tasks_total")),
+    Field("page_bytes", SIZE, value=at("kill.page_bytes")),
+    Field("source", value=at("source")),
 )
 _NESTED: Sequence[Field[Known]] = (
-    Field("held", record(HELD), value=_of("kill.held"), help="by the cgroup that was full, or the host"),
-    Field("tasks", records(TASK), value=_of("kill.tasks"), help="the largest"),
+    Field("held", record(HELD), value=at("kill.held"), help="by the cgroup that was full, or the host"),
+    Field("tasks", records(TASK), value=at("kill.tasks"), help="the largest"),
 )
 SIGN: Sequence[Field[Sign]] = (
     Field("kind", help="systemd-oomd, earlyoom, unit, container, sigkill, native memory, java heap"),
     Field("who"),
     Field("times", COUNT),
-    Field("when", value=_of("when.text")),
+    Field("when", value=at("when.text")),
     Field("text"),
 )
 SOURCE: Sequence[Field[Source]] = (
     Field("name"),
     Field("lines", COUNT),
-    Field("first", value=_of("first.text")),
-    Field("last", value=_of("last.text")),
+    Field("first", value=at("first.text")),
+    Field("last", value=at("last.text")),
 )
 COUNTED: Sequence[Field[Counted]] = (Field("path"), Field("kills", COUNT))
 CRASH: Sequence[Field[CrashLog]] = (Field("path"), Field("line"), Field("ago_s", SECONDS))
@@ -192,11 +179,11 @@ DOCUMENT: Sequence[Field[Result]] = (
     Field("kills", records([*KILL, *_NESTED]), value=lambda result: result.kills, help="in the order of time"),
     Field("others", records([*KILL, *_NESTED]), value=lambda result: result.others, help="calls without a victim"),
     Field("signs", records(SIGN), help="what other programs wrote"),
-    Field("counted", COUNT, value=_of("facts.counted"), help="kills since boot, by the kernel's counter"),
-    Field("cgroups", records(COUNTED), value=_of("facts.cgroups"), help="kills by cgroup, where logs lack some"),
-    Field("crash_logs", records(CRASH), value=_of("facts.crashes"), help="hs_err files of JVMs that got no memory"),
-    Field("sources", records(SOURCE), value=_of("facts.sources")),
-    Field("covers_s", NUMBER, value=_of("facts.covers_s"), help="how far back the logs of this machine reach"),
+    Field("counted", COUNT, value=at("facts.counted"), help="kills since boot, by the kernel's counter"),
+    Field("cgroups", records(COUNTED), value=at("facts.cgroups"), help="kills by cgroup, where logs lack some"),
+    Field("crash_logs", records(CRASH), value=at("facts.crashes"), help="hs_err files of JVMs that got no memory"),
+    Field("sources", records(SOURCE), value=at("facts.sources")),
+    Field("covers_s", NUMBER, value=at("facts.covers_s"), help="how far back the logs of this machine reach"),
     Field("left_out", COUNT, help="kills outside of --since and --until"),
 )
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from opskit.jvm.perfdata.counters import collector
 from opskit.quantities import percent, short_duration, short_size, size, sizes
+from opskit.render.cells import at
 from opskit.render.fields import COUNT, FLAG, ID, NUMBER, SECONDS, SIZE, TEXT, Field, records
 
 if TYPE_CHECKING:
@@ -107,20 +108,8 @@ def where(row: Row) -> str:
     return row.seen.place.label if row.seen.place else ""
 
 
-def at(path: str) -> Callable[[Any], Any]:
-    """The value at a path of attributes; None where one before the last is None."""
-    names = path.split(".")
-
-    def value(row: Any) -> Any:
-        for name in names:
-            row = None if row is None else getattr(row, name)
-        return row
-
-    return value
-
-
 def rounded(path: str, digits: int) -> Callable[[Any], float | None]:
-    """The same, rounded."""
+    """The value at a path, rounded."""
     value = at(path)
     return lambda row: None if value(row) is None else round(value(row), digits)
 

@@ -8,6 +8,7 @@ from opskit.errors import NotPermitted
 from opskit.jvm.launch import vm_words, without_secrets
 from opskit.quantities import plural
 from opskit.records import NamedTuple
+from opskit.render.cells import at
 from opskit.render.fields import COUNT, TEXT, Field, records
 from opskit.render.formats.text import block_lines
 from opskit.render.report import Block, Report
@@ -20,7 +21,6 @@ from opskit.render.views.jvms.fields import (
     ROW,
     USE,
     USE_LINE,
-    at,
     attach,
     column,
     memory_limit,

@@ -65,7 +65,7 @@ class Reading(NamedTuple):
     threads: int | None
     file_bytes: int | None = None  # of the resident memory: mapped files, which the kernel reclaims
     generations: Generations | None = None  # Serial, Parallel, CMS, G1
-    between: Sequence[tuple[float, Generations]] = ()  # since the reading before, if the window was waited for here
+    between: Sequence[tuple[float, Generations]] = ()  # since the reading before
 
 
 class Seen(NamedTuple):
@@ -117,17 +117,19 @@ class Collector:
         self._history: list[tuple[float, Mapping[Key, Reading]]] = []
         self._begun = host.monotonic()
         self._last: dict[Key, Seen] = {}
+        self._clocks: list[tuple[Key, CounterReader]] = []
+        self._between: dict[Key, list[tuple[float, Generations]]] = {}
         self._killed: list[Killed] = []
         self._has_looked = False
 
     def look(self) -> Facts:
         """Read every JVM that was asked for. Raises NoSuchProcess when all of them have ended, NotAJvm, NotPermitted."""
-        between: Mapping[Key, Sequence[tuple[float, Generations]]] = {}
         if self.ask.window_s is not None and not self._before:
             now_s = self._now_s()
             first = self._read(self._find()[0], now_s)
             self._before = {seen.key: seen.reading for seen in first}
-            between = self._wait(first, self.ask.window_s)
+            self._clocks = self._generation_clocks(first)
+            self.sleep(self.ask.window_s)
         known = len(self._killed)
         if not self._has_looked:
             self._has_looked = True
@@ -138,9 +140,10 @@ class Collector:
         if ended is not None and not found.jvms and len(self._killed) == known:
             raise ended
         seen = [
-            each._replace(reading=each.reading._replace(between=between.get(each.key, ())))
+            each._replace(reading=each.reading._replace(between=self._between.get(each.key, ())))
             for each in self._read(found, now_s)
         ]
+        self._between, self._clocks = {}, self._generation_clocks(seen)
         self._last = {each.key: each for each in seen}
         slow = stalls(self.host, seen)
         seen = [each._replace(attach=NO_SAFEPOINT) if each.attach and each.jvm.pid in slow else each for each in seen]
@@ -162,25 +165,25 @@ class Collector:
             stalls=slow,
         )  # fmt: skip
 
-    def _wait(self, seen: Sequence[Seen], window_s: float) -> Mapping[Key, Sequence[tuple[float, Generations]]]:
-        """Wait for the window's end. Meanwhile read the generations: between collections of the old one, its growth is promotion."""
-        end_s = self.host.monotonic() + window_s
-        clocks = [
+    def sleep(self, seconds: float) -> None:
+        """Wait for the next look. Meanwhile read the generations: between collections of the old one, its growth is promotion."""
+        end_s = self.host.monotonic() + seconds
+        step_s = max(_STEP_S, _STEP_EACH_S * len(self._clocks))
+        while self._clocks and self.host.monotonic() + 2 * step_s < end_s:
+            self.host.sleep(step_s)
+            for key, clock in self._clocks:
+                perf = clock.read()
+                now = None if perf is None else generations(perf)
+                if now is not None:
+                    self._between.setdefault(key, []).append((self.host.monotonic(), now))
+        self.host.sleep(max(0.0, end_s - self.host.monotonic()))
+
+    def _generation_clocks(self, seen: Sequence[Seen]) -> list[tuple[Key, CounterReader]]:
+        return [
             (each.key, CounterReader(self.host.fs, each.jvm.perf, GENERATION_COUNTERS))
             for each in seen
             if each.reading.generations is not None
         ]
-        step_s = max(_STEP_S, _STEP_EACH_S * len(clocks))
-        found: dict[Key, list[tuple[float, Generations]]] = {key: [] for key, _ in clocks}
-        while clocks and self.host.monotonic() + 2 * step_s < end_s:
-            self.host.sleep(step_s)
-            for key, clock in clocks:
-                perf = clock.read()
-                now = None if perf is None else generations(perf)
-                if now is not None:
-                    found[key].append((self.host.monotonic(), now))
-        self.host.sleep(max(0.0, end_s - self.host.monotonic()))
-        return found
 
     def _find(self) -> tuple[Survey, NoSuchProcess | None]:
         """The JVMs that were asked for, without those that ended since the last look or were killed, and the error for these."""

@@ -5,15 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from opskit.host import Host
 
 
-def schedule(host: Host, interval_s: float, count: int | None) -> Iterator[tuple[int, float]]:
+def schedule(
+    host: Host, interval_s: float, count: int | None, sleep: Callable[[float], None] | None = None
+) -> Iterator[tuple[int, float]]:
     """Wait for each sample; yield its number from 1 and how late it is in seconds. Slots that have passed are skipped.
 
-    An interval of 0: one after the other, none is late.
+    An interval of 0: one after the other, none is late. `sleep` waits for so many seconds, by default the host does.
     """
     start = host.monotonic()
     number = slot = 0
@@ -24,7 +26,7 @@ def schedule(host: Host, interval_s: float, count: int | None) -> Iterator[tuple
             continue
         late = host.monotonic() - (start + slot * interval_s)
         if late < 0:
-            host.sleep(-late)
+            (sleep or host.sleep)(-late)
             late = 0.0
         number += 1
         yield number, late

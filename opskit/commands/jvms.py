@@ -38,4 +38,5 @@ def jvms(run: Run, targets: tuple[str, ...], sort: str, vm_args: bool, show_prop
         lambda: judge(collector.look(), sort, worst_first=shown.live),
         lambda result: view.report(run.about(about), result, shown, is_text=run.format == "text"),
         fit_height=run.top is None,
+        sleep=collector.sleep,
     )

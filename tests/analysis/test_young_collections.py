@@ -37,8 +37,14 @@ def in_mib(found):
         # One: what it found in eden, and what is in it now, without what was in it before.
         ([look(2, 10), look(3, 5)], [35, 0], 1.0),
         # Three: the last one is counted exactly, the others by the size of eden.
-        ([look(2), look(5, filled=30)], [110, 0], 1.0),
-        ([look(2, eden=20), look(5, eden=40, filled=40)], [90, 0], 1.0),
+        ([look(2, collector="G1"), look(5, filled=30, collector="G1")], [110, 0], 1.0),
+        ([look(2, eden=20), look(5, eden=40, filled=10)], [80, 0], 1.0),
+        # Large objects are not in TLABs: a young collection found eden full all the same; one of G1 not less than there was.
+        ([look(2), look(3, filled=1)], [40, 0], 1.0),
+        ([look(2, 20, collector="G1"), look(3, filled=1, collector="G1")], [20, 0], 1.0),
+        # What the old generation gets without a collection is allocated there (humongous objects), not promoted.
+        ([look(2), look(2, old_used=10), look(3, old_used=30)], [30, 5], 0.75),
+        ([look(2), look(2, old_used=10), look(3, old_used=20)], [30, 0], 1.0),
         # What is promoted stays.
         ([look(2), look(3, old_used=30)], [40, 30], 0.25),
         ([look(2, survivors=0), look(3, old_used=20, survivors=10)], [40, 20], 0.25),

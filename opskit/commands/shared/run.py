@@ -48,12 +48,22 @@ class Run:
         """The head of the report: where, when and on what."""
         return about(self.host, target)
 
-    def show(self, look: Callable[[], T], view: Callable[[T], Report], *, fit_height: bool = False) -> int:
-        """Look, show, and give the (last) exit code; with -w on the schedule. `fit_height`: no more rows than the terminal."""
+    def show(
+        self,
+        look: Callable[[], T],
+        view: Callable[[T], Report],
+        *,
+        fit_height: bool = False,
+        sleep: Callable[[float], None] | None = None,
+    ) -> int:
+        """Look, show, and give the (last) exit code; with -w on the schedule. `fit_height`: no more rows than the terminal.
+
+        `sleep`: waits between the looks of -w, and may read meanwhile.
+        """
         if self.watching:
             from opskit.commands.shared.watch import run_watch
 
-            return run_watch(self, lambda: view(look()), fit_height=fit_height)
+            return run_watch(self, lambda: view(look()), fit_height=fit_height, sleep=sleep)
         report = view(look())
         self.out.emit(report, fit_height=fit_height)
         return exit_code(report)

@@ -22,16 +22,19 @@ if TYPE_CHECKING:
 INTERRUPTED = 130
 
 
-def run_watch(run: Run, take: Callable[[], Report], *, fit_height: bool) -> int:
+def run_watch(
+    run: Run, take: Callable[[], Report], *, fit_height: bool, sleep: Callable[[float], None] | None = None
+) -> int:
     """Show each report as it comes: one live screen on a terminal, a block a sample otherwise, until its target ends.
 
     Files, JSON and pictures are written at the end. The exit code is the last report's; 130 after Ctrl-C.
+    `sleep`: waits between the samples.
     """
     screen = _Screen(run.out, fit_height)
     interrupted = False
     late_samples = 0
     try:
-        for _, late in schedule(run.host, run.interval_s, run.count):
+        for _, late in schedule(run.host, run.interval_s, run.count, sleep):
             late_samples += late > 0.5 * run.interval_s
             screen.show(take())
     except KeyboardInterrupt:

@@ -1,7 +1,7 @@
 """What a JVM's hsperfdata counters say of its young and old generation: the base of allocation and promotion rates.
 
-The TLAB counters are of the last cycle between two collections, in heap words (threadLocalAllocBuffer.cpp): nearly all of what eden
-took in it. G1's old generation includes humongous objects. ZGC and Shenandoah have no counters of this kind.
+The TLAB counters are of the last cycle between two collections, in heap words (threadLocalAllocBuffer.cpp). Objects that are too large for
+a TLAB are not among them. G1's old generation includes humongous objects. ZGC and Shenandoah have no counters of this kind.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ GENERATION_COUNTERS = frozenset(name.encode() for name in (*GC_COUNTERS, *_SIZES
 
 
 class Generations(NamedTuple):
-    """Bytes, and collections since the JVM's start. `cycles`: pauses of concurrent collections of the old generation.
+    """Bytes, and collections since the JVM's start. `cycles`: pauses of concurrent collections of the old generation, two each.
 
-    `eden_filled_bytes`: allocated in the cycle before the last collection, None without TLABs. `promoted_bytes`: on average
+    `eden_filled_bytes`: allocated in TLABs in the cycle before the last collection, None without TLABs. `promoted_bytes`: on average
     by a young collection (Parallel). `survivors_bytes`: held by the survivor spaces. `is_eden_current`: whether eden's use is written
     between collections, too (G1, and the others up to JDK 24).
     """
@@ -52,9 +52,14 @@ class Generations(NamedTuple):
     is_eden_current: bool = True
 
     @property
-    def old(self) -> int:
-        """Collections of the old generation, and pauses of concurrent ones."""
+    def old_pauses(self) -> int:
+        """Pauses that collected the old generation, or a part of it."""
         return self.full + self.cycles
+
+    @property
+    def old(self) -> int:
+        """Collections of the old generation."""
+        return self.full + self.cycles // 2
 
 
 def generations(perf: PerfData) -> Generations | None:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import ast
+from functools import cache
 from pathlib import Path
-
-import pytest
 
 PACKAGE = Path(__file__).resolve().parent.parent / "opskit"
 
@@ -53,13 +52,22 @@ OPENERS = {
 }
 
 
-def modules():
-    return sorted(PACKAGE.rglob("*.py"))
+def modules(*layers):
+    """The files of these layers, or all."""
+    return [
+        each for each in sorted(PACKAGE.rglob("*.py")) if not layers or each.relative_to(PACKAGE).parts[0] in layers
+    ]
+
+
+@cache
+def nodes(path):
+    """Every node of a file's syntax tree."""
+    return [*ast.walk(ast.parse(path.read_text(encoding="utf-8")))]
 
 
 def imports(path):
     """Every module that a file imports, also inside functions, by its full name."""
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in nodes(path):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:
@@ -68,33 +76,28 @@ def imports(path):
                 yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
-@pytest.mark.parametrize("path", modules(), ids=lambda path: str(path.relative_to(PACKAGE)))
-def test_files_and_functions_are_short(path):
+def test_files_and_functions_are_short():
     """At most 400 lines a file, 150 a command, 60 a function."""
-    text = path.read_text(encoding="utf-8")
-    is_command = path.relative_to(PACKAGE).parts[0] == "commands"
-    assert len(text.splitlines()) <= (MOST_LINES_OF_A_COMMAND if is_command else MOST_LINES)
-    for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.FunctionDef):
-            length = (node.end_lineno or 0) - node.lineno + 1
-            assert length <= MOST_LINES_OF_A_FUNCTION, f"{node.name} has {length} lines"
+    for path in modules():
+        relative = str(path.relative_to(PACKAGE))
+        most = MOST_LINES_OF_A_COMMAND if relative.startswith("commands/") else MOST_LINES
+        assert len(path.read_text(encoding="utf-8").splitlines()) <= most, relative
+        for node in nodes(path):
+            if isinstance(node, ast.FunctionDef):
+                length = (node.end_lineno or 0) - node.lineno + 1
+                assert length <= MOST_LINES_OF_A_FUNCTION, f"{relative}: {node.name} has {length} lines"
 
 
-@pytest.mark.parametrize(
-    "path",
-    [path for path in modules() if path.relative_to(PACKAGE).parts[0] in ("proc", "jvm", "analysis", "collect")],
-    ids=lambda path: str(path.relative_to(PACKAGE)),
-)
-def test_only_the_openers_do_io(path):
+def test_only_the_openers_do_io():
     """Outside the OPENERS, layers that parse and decide import no I/O, clock or terminal."""
-    relative = str(path.relative_to(PACKAGE))
-    if relative in OPENERS:
-        return
-    used = {name.split(".")[0] for name in imports(path)} & FORBIDDEN
-    assert not used, f"{relative} imports {sorted(used)}"
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    calls = {node.func.id for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)}
-    assert not calls & {"open", "print", "input"}, relative
+    for path in modules("proc", "jvm", "analysis", "collect"):
+        relative = str(path.relative_to(PACKAGE))
+        if relative in OPENERS:
+            continue
+        used = {name.split(".")[0] for name in imports(path)} & FORBIDDEN
+        assert not used, f"{relative} imports {sorted(used)}"
+        calls = {node.func.id for node in nodes(path) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)}
+        assert not calls & {"open", "print", "input"}, relative
 
 
 def test_only_plot_imports_matplotlib_and_only_render_imports_rich():
@@ -110,7 +113,7 @@ def test_no_bare_except_and_no_shell():
     """No bare `except Exception` but the one in cli.py that reports a bug, and no shell is ever run."""
     for path in modules():
         source = path.read_text(encoding="utf-8")
-        for node in ast.walk(ast.parse(source)):
+        for node in nodes(path):
             if isinstance(node, ast.ExceptHandler):
                 caught = ast.unparse(node.type) if node.type else ""
                 place = path.relative_to(PACKAGE).name
@@ -120,21 +123,17 @@ def test_no_bare_except_and_no_shell():
         assert "os.system" not in source
 
 
-@pytest.mark.parametrize(
-    "path",
-    [path for path in modules() if path.relative_to(PACKAGE).parts[0] in ("proc", "jvm")],
-    ids=lambda path: str(path.relative_to(PACKAGE)),
-)
-def test_numbers_in_foreign_text_are_parsed_in_one_place(path):
+def test_numbers_in_foreign_text_are_parsed_in_one_place():
     """Outside quantities.py, no isdigit(), isnumeric(), isdecimal(), int() or float() on text: they take `²`, `1_000`, `1e999`.
 
     int(x) of what is no text is written round(x), x // 1 or bool sums; a line that must have it says `# a number`.
     """
-    lines = path.read_text(encoding="utf-8").splitlines()
-    for node in ast.walk(ast.parse("\n".join(lines))):
-        if not isinstance(node, ast.Call):
-            continue
-        name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-        assert name not in ("isdigit", "isnumeric", "isdecimal"), f"{path.name}:{node.lineno}: {name}()"
-        if isinstance(node.func, ast.Name) and name in ("int", "float"):
-            assert "# a number" in lines[node.lineno - 1], f"{path.name}:{node.lineno}: {name}()"
+    for path in modules("proc", "jvm"):
+        lines = path.read_text(encoding="utf-8").splitlines()
+        for node in nodes(path):
+            if not isinstance(node, ast.Call):
+                continue
+            name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+            assert name not in ("isdigit", "isnumeric", "isdecimal"), f"{path.name}:{node.lineno}: {name}()"
+            if isinstance(node.func, ast.Name) and name in ("int", "float"):
+                assert "# a number" in lines[node.lineno - 1], f"{path.name}:{node.lineno}: {name}()"

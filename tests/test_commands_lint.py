@@ -8,6 +8,7 @@ import re
 from pathlib import Path
 
 import pytest
+from eachof import each_of
 
 PACKAGE = Path(__file__).resolve().parent.parent / "opskit"
 MAKERS = {"command", "quote"}  # any text may include their result
@@ -284,11 +285,7 @@ def test_what_makes_none_is_let_pass(line):
     assert not list(offences(line))
 
 
-@pytest.mark.parametrize(
-    "path",
-    [path for path in sorted(PACKAGE.rglob("*.py")) if path.name != "shell.py"],
-    ids=lambda path: str(path.relative_to(PACKAGE)),
-)
+@each_of("path", (path for path in sorted(PACKAGE.rglob("*.py")) if path.name != "shell.py"))
 def test_no_text_with_a_value_in_it_is_a_command(path):
     """Outside opskit/shell.py no expression puts a value into a command; any text may include a result of shell.command().
 

@@ -44,22 +44,9 @@ def test_source_and_class_belong_together(tmp_path):
     if javac is None:
         pytest.skip("needs javac")
     version = int(re.search(r"javac (\d+)", _run(javac, "-version"))[1])
-    _run(
-        javac,
-        "--release",
-        "8",
-        "-Xlint:-options",
-        "-g",
-        "-d",
-        tmp_path,
-        jvms.SOURCE,
-        jvms.SOURCE.with_name("Leaks.java"),
-        jvms.SOURCE.with_name("MemoryHolder.java"),
-        jvms.SOURCE.with_name("Virtual.java"),
-        jvms.SOURCE.with_name("Chains.java"),
-        jvms.SOURCE.with_name("ReadLines.java"),
-        jvms.SOURCE.with_name("Generations.java"),
-    )
+    names = sorted({file.stem.partition("$")[0] for file in jvms.CLASSES.iterdir()})
+    sources = [jvms.SOURCE.with_name(f"{name}.java") for name in names]
+    _run(javac, "--release", "8", "-Xlint:-options", "-g", "-d", tmp_path, *sources)
     made = {file.name: file.read_bytes() for file in tmp_path.iterdir()}
     kept = {file.name: file.read_bytes() for file in jvms.CLASSES.iterdir()}
     assert made.keys() == kept.keys()

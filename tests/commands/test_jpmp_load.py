@@ -48,8 +48,9 @@ def test_collections_that_use_most_of_the_cpu(inprocess, cpu_load, collector, ve
     assert try_next(document["findings"], "jvm-gc-cpu") == f"opskit jmap-diff {jvm.pid}"
     assert found["share"] > 0.6
     assert document["gc_cpu_percent"] == pytest.approx(100 * found["share"], abs=0.1)
-    done = inprocess("jpmp", jvm.pid, "--locks", "-c", 5, "-i", "0.3", "-f", "table", *TIMEOUT)
-    assert "garbage collection uses most of the CPU" in done.out
+    if collector == "Serial":  # the sentence does not depend on it
+        done = inprocess("jpmp", jvm.pid, "--locks", "-c", 5, "-i", "0.3", "-f", "table", *TIMEOUT)
+        assert "garbage collection uses most of the CPU" in done.out
 
 
 @pytest.mark.parametrize(

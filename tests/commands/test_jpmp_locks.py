@@ -144,9 +144,9 @@ def test_a_name_that_breaks_the_jvms_json_hides_no_thread(inprocess, workload, v
         assert "has no monitors: opskit jpmp" in inprocess("jpmp", running.pid, "--virtual", "--locks").out
 
 
-def test_a_spinning_thread_among_100_000_parked_ones_is_on_the_first_screen(inprocess, workload):
+def test_a_spinning_thread_among_40_000_parked_ones_is_on_the_first_screen(inprocess, workload):
     """Grouped by stack, the idle ones hidden: the one that spins is among the first rows of the table."""
-    running = workload("virtual=100000", "virtualburn=1", version=25, options=("-Xmx2g",))
+    running = workload("virtual=40000", "virtualburn=1", version=25, options=("-Xmx2g",))
     done = inprocess("jpmp", running.pid, "--virtual", "-f", "table", "--timeout", "120", timeout=300)
     assert done.code == 0, done.err
     assert any("burnVirtually" in line for line in done.out.splitlines()[:24])
@@ -166,7 +166,7 @@ def test_virtual_on_17_is_refused_plainly(inprocess, workload):
 @pytest.fixture
 def dumping(workload):
     """A JVM with many virtual threads, and a run that lets it write a dump just now."""
-    running = workload("virtual=100000", version=25, options=("-Xmx2g",))
+    running = workload("virtual=40000", version=25, options=("-Xmx2g",))
     process = subprocess.Popen(
         [sys.executable, "-m", "opskit", "jpmp", str(running.pid), "50", "0", "--virtual", "--timeout", "120"],
         stdout=subprocess.PIPE,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-import pytest
+from eachof import each_of
 
 from opskit.proc.files.smaps import Region, Usage
 from opskit.proc.spans import is_anonymous, merged, overlaps, without
@@ -23,7 +23,7 @@ def region(start, end, permissions="rw-p", name=""):
     return Region(start, end, permissions, 0, 0, name, deleted=False, usage=Usage())
 
 
-@pytest.mark.parametrize("seed", range(300))
+@each_of("seed", range(300))
 def test_against_sets(seed):
     """The same addresses, sorted, without empty spans, without neighbours that touch in `merged`."""
     draw = random.Random(seed)  # noqa: S311
@@ -36,7 +36,7 @@ def test_against_sets(seed):
     assert all(start < end for start, end in (*joined, *left))
 
 
-@pytest.mark.parametrize("seed", range(100))
+@each_of("seed", range(100))
 def test_parts_of_regions(seed):
     """Each part of a region that is in a span, once, of the right region."""
     draw = random.Random(seed)  # noqa: S311

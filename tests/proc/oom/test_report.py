@@ -6,6 +6,7 @@ import random
 import time
 
 import pytest
+from eachof import each_of
 from kernellogs import (
     CGROUP,
     FORMS,
@@ -36,8 +37,8 @@ def kills_of(text, **options):
     return list(read(text, **options).kills)
 
 
-@pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("kernel", KERNELS)
+@each_of("form", FORMS)
 def test_a_kill_at_a_limit(kernel, form):
     """Every kernel in every form: the same victim, cgroup, limit, amounts and table."""
     [kill] = kills_of("<6>[    1.000000] Linux\n" * (form == "kmsg") + FORMS[form](cgroup_report(kernel)))
@@ -57,7 +58,7 @@ def test_a_kill_at_a_limit(kernel, form):
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
-@pytest.mark.parametrize("form", ["syslog(2)", "kmsg", "syslog", "journal short", "journal json"])
+@each_of("form", ["syslog(2)", "kmsg", "syslog", "journal short", "journal json"])
 def test_a_kill_of_the_whole_host(kernel, form):
     """Free memory, swap, what was held, reserved huge pages."""
     [kill] = kills_of(FORMS[form](host_report(kernel)))
@@ -79,7 +80,7 @@ def test_pages_of_64_kib():
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
-@pytest.mark.parametrize("cut", range(1, 16))
+@each_of("cut", range(1, 16))
 def test_a_log_whose_beginning_was_overwritten(kernel, cut):
     """The victim and its amounts stay; what was lost is unknown, never another value."""
     lines = FORMS["syslog(2)"](cgroup_report(kernel)).splitlines(keepends=True)
@@ -122,7 +123,7 @@ def mixed(one, other, seed):
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
-@pytest.mark.parametrize("seed", range(40))
+@each_of("seed", range(40))
 def test_two_mixed_reports_never_give_one_the_values_of_the_other(kernel, seed):
     """Without callers, each value is the right one or unknown; the victims are always right."""
     text = "".join(
@@ -140,7 +141,7 @@ def test_two_mixed_reports_never_give_one_the_values_of_the_other(kernel, seed):
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
-@pytest.mark.parametrize("seed", range(40))
+@each_of("seed", range(40))
 def test_two_mixed_reports_whose_beginning_was_overwritten(kernel, seed):
     """Also where the log has the first line of one of them, or of none: a value is the right one or unknown."""
     lines = [line for _, message in mixed(*two(kernel), seed) for line in message.split("\n")]
@@ -170,7 +171,7 @@ def test_a_chosen_thread_of_a_mixed_report_is_no_other_kill():
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
-@pytest.mark.parametrize("seed", range(10))
+@each_of("seed", range(10))
 def test_two_mixed_reports_with_callers_are_told_apart(kernel, seed):
     """With CONFIG_PRINTK_CALLER every line says whose it is: nothing is unknown."""
     lines = mixed(*two(kernel), seed)
@@ -294,7 +295,7 @@ HOSTILE = (
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
-@pytest.mark.parametrize("name", HOSTILE)
+@each_of("name", HOSTILE)
 def test_names_that_imitate_the_log(kernel, name):
     """A process chooses 15 bytes: it is shown by that name, and nothing else changes."""
     victim = Process(4242, name, 103000)

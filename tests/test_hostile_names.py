@@ -437,7 +437,7 @@ sys.stdin.read()
 def test_descriptors_of_any_name(inprocess, spawn, tmp_path, name):
     """Processes, directories, deleted files, memfds and sockets: escaped in every format; commands name the PID and the fd."""
     holder = spawn(HOLDS, tmp_path, name, stdin=subprocess.PIPE)
-    for words in (("fds", holder.pid, "-v"), ("fds", holder.pid, "--deleted"), ("tcp", holder.pid, "-i", "0.2", "-v")):
+    for words in (("fds", holder.pid, "-v"), ("fds", holder.pid, "--deleted"), ("tcp", holder.pid, "-i", "0.05", "-v")):
         for form in ("text", "table", "markdown", "csv", "prometheus"):
             done = inprocess(*words, "-f", form)
             assert done.code in (0, 1), done.err

@@ -9,11 +9,11 @@ import socket
 import threading
 from pathlib import Path
 
-import jsonschema
 import jvms
 import maven
 import pytest
 from nextsteps import try_next
+from schemafiles import keeps_to_schema
 from servers import TOMCAT, kafka, tomcat
 from terminal import on_terminal
 
@@ -75,7 +75,7 @@ def test_an_exhausted_connection_pool_is_named(inprocess, tmp_path):
         done = inprocess("jpmp", jvm.pid, "-c", 4, "-i", 0.2, "-f", "json", "--save", folder, *TIMEOUT)
         assert done.code == 1
         document = json.loads(done.out)
-        jsonschema.validate(document, json.loads((ROOT / "docs" / "schemas" / "jpmp.json").read_text(encoding="utf-8")))
+        keeps_to_schema(document, "jpmp")
         assert document["verdict"][:2] == ["what the threads of each pool wait for (median of 4 dumps):", sentence]
         request, readers = document["pools"][:2]
         assert (request["name"], request["threads"], request["idle"]) == ("http-nio-8080-exec", 250, 0)

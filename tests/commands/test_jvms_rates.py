@@ -28,14 +28,14 @@ def staged():
             words = ("Generations", name.split()[0], str(MIB_PER_S))
             started[name] = jvms.run([jvms.java(version), *options, "-cp", jvms.classes(), *words])
             stack.callback(started[name].stop)
-        time.sleep(3)
+        time.sleep(1.5)
         yield started
 
 
 def test_rates_and_nepotism(inprocess, staged):
     """Garbage is allocated at its known rate and freed; what a dead old object keeps is found, and the closer look can be typed."""
     pids = {jvm.pid: name for name, jvm in staged.items()}
-    answer = json.loads(inprocess("jvms", *pids, "-i", "3s", "-f", "json", timeout=120).out)
+    answer = json.loads(inprocess("jvms", *pids, "-w", "-c", "2", "-i", "2s", "-f", "json", timeout=120).out)
     rows = {pids[row["pid"]]: row for row in answer["jvms"]}
     found = {pids[int(each["entity"]["id"])] for each in answer["findings"] if each["code"] == CODE}
     assert found == {"nepotism", "nepotism of regions"}, answer
@@ -45,6 +45,13 @@ def test_rates_and_nepotism(inprocess, staged):
     assert rows["live"]["young_freed_percent"] > 90
     assert rows["nepotism"]["promotion_bytes_per_s"] > 0.1 * MIB_PER_S * MIB
     assert try_next(answer["findings"], "jvm-young-collections-free-little").endswith("--live -c 2")
+
+
+def test_rates_of_one_window(inprocess, staged):
+    """Without -w as with it."""
+    [row] = json.loads(inprocess("jvms", staged["nepotism of regions"].pid, "-i", "1s", "-f", "json").out)["jvms"]
+    assert 0.2 * MIB_PER_S * MIB < row["allocation_bytes_per_s"] < 1.5 * MIB_PER_S * MIB
+    assert row["promotion_bytes_per_s"] > 0.1 * MIB_PER_S * MIB
 
 
 def test_one_look_has_no_rates(inprocess, staged):

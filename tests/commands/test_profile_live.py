@@ -9,11 +9,10 @@ import signal
 import subprocess
 import sys
 
-import jsonschema
 import jvms
 import pytest
 from sampling import wait_until_it_samples, wait_until_it_used
-from schemafiles import schema_of
+from schemafiles import keeps_to_schema
 from stracing import ACTS, OPENS, traced
 from terminal import on_terminal
 
@@ -75,7 +74,7 @@ def test_what_burns_is_found_without_asking_the_jvm(profiled, burners):
     assert shown == pytest.approx(profiled["cpu_ms"], rel=0.03, abs=25)
     assert profiled["profiler"]["explained"] >= 0.9
     assert profiled["samples"] is None  # no dump was taken
-    jsonschema.validate(profiled, schema_of("jpmp"))
+    keeps_to_schema(profiled, "jpmp")
 
 
 def test_nothing_is_sent_to_it(burners):

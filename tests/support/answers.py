@@ -7,9 +7,8 @@ import os
 import subprocess
 from pathlib import Path
 
-import jsonschema
 from hostcaches import wait_until
-from schemafiles import schema_of
+from schemafiles import keeps_to_schema
 
 FORMATS = ("table", "text", "json", "csv", "markdown", "prometheus")
 _WITH_A_THREAD = "import threading; threading.Thread(target=threading.Event().wait).start(); print(1, flush=True)"
@@ -18,7 +17,7 @@ _WITH_A_THREAD = "import threading; threading.Thread(target=threading.Event().wa
 def valid(command, text):
     """The JSON object that a command has printed, valid by its schema."""
     document = json.loads(text)
-    jsonschema.validate(document, schema_of(command))
+    keeps_to_schema(document, command)
     return document
 
 

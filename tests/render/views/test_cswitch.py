@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 
 import cswitchfacts
-import jsonschema
 import promtext
 import pytest
-from schemafiles import schema_of
+from schemafiles import keeps_to_schema
 
 from opskit.analysis.cswitch import bench
 from opskit.analysis.cswitch.moments import moment_of
@@ -104,7 +103,7 @@ def test_a_healthy_answer_takes_three_lines_at_most(name):
 def test_json_keeps_to_its_schema(name):
     """Threads of a process; what was not asked for is null, and so is what is unknown."""
     document = json.loads(written(getattr(cswitchfacts, name)(), "json"))
-    jsonschema.validate(document, schema_of("cswitch"))
+    keeps_to_schema(document, "cswitch")
     is_host = "host" in name
     assert (document["threads"] is None) == is_host
     assert (document["process"] is None, document["is_jvm"] is None) == (is_host, is_host)
@@ -182,7 +181,7 @@ def test_other_processes_beside_one():
     assert len(made(result, verbose=True).blocks[1].rows) == 7
     assert rows_on(table.render(made(result), 80, 24), 80) <= 24
     document = json.loads(written(result, "json"))
-    jsonschema.validate(document, schema_of("cswitch"))
+    keeps_to_schema(document, "cswitch")
     assert (len(document["threads"]), len(document["processes"])) == (9, 7)
 
 
@@ -190,7 +189,7 @@ def test_pairs_that_switch_often():
     """JSON has the looks at them; other formats the sentence of the verdict."""
     handoff = Handoff(4250, 4251, 40, 2, 3, "futex", True)
     document = json.loads(written(cswitchfacts.result(cswitchfacts.facts(handoffs=(handoff,)), "x"), "json"))
-    jsonschema.validate(document, schema_of("cswitch"))
+    keeps_to_schema(document, "cswitch")
     assert document["handoffs"] == [
         {"first": 4250, "second": 4251, "looks": 40, "asleep": 2, "awake": 3, "call": "futex", "same_address": True}
     ]
@@ -257,7 +256,7 @@ def test_the_looks_of_a_watch():
     assert [moment.worst for moment in moments] == ["order-book-burner-0", "order-book-burner-0", None, "bash"]
     assert [moment.worst_waiting for moment in moments] == [0.82, 0.004, None, None]
     document = json.loads(as_json.render(made(cswitchfacts.healthy(), moments=moments)))
-    jsonschema.validate(document, schema_of("cswitch"))
+    keeps_to_schema(document, "cswitch")
     assert [sample["waiting"] for sample in document["samples"]] == [6.281, 0.005, 0, 0]
     [moment] = [moment_of(cswitchfacts.host(), ())]
     assert (moment.worst, moment.worst_waiting) == ("4242 (java)", 6.3)

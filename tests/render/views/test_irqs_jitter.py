@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 
 import irqresults
-import jsonschema
 import promtext
 import pytest
-from schemafiles import schema_of
+from schemafiles import keeps_to_schema
 
 from opskit.analysis.irqs.jitter import judge
 from opskit.collect.irqs.real_time import RealTime
@@ -97,7 +96,7 @@ def test_stalls_have_the_time_of_day():
 def test_json():
     """By its schema; the other part is null."""
     document = json.loads(written(irqresults.spun(), "json"))
-    jsonschema.validate(document, schema_of("irqs"))
+    keeps_to_schema(document, "irqs")
     assert document["interrupts"] is document["window_s"] is None
     gaps, none = document["jitter"]["cpus"]
     assert gaps["lost"] == 0.0231
@@ -115,7 +114,7 @@ def test_real_time_threads():
         assert "\x1b" not in out
         assert "evil" in out or format_ == "csv"  # a row of each CPU
     document = json.loads(written(facts, "json"))
-    jsonschema.validate(document, schema_of("irqs"))
+    keeps_to_schema(document, "irqs")
     [thread] = document["jitter"]["real_time"]
     assert (thread["tid"], thread["policy"], thread["allowed"], thread["running"]) == (4250, "fifo", [0], 0.1)
     assert document["jitter"]["hogged"] == [0]

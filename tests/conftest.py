@@ -58,7 +58,7 @@ ANYWHERE = (
         "actions/test_time_daemons",
         "commands/shared/",
     ),
-    *(f"commands/test_{name}" for name in ("copies.", "hdr", "jmap_diff", "jpmp", "limits", "safepoints", "sampling.")),
+    *(f"commands/test_{name}" for name in ("copies.", "hdr", "jmap_diff", "jpmp", "limits.", "safepoints", "sampling.")),
     "test_",
 )
 GROUPS = {

@@ -556,9 +556,10 @@ def test_a_stopped_jvm(check, workload):
     assert f"kill -CONT {running.pid}" in {finding["fix"] for finding in document["findings"]}
 
 
-def test_a_jvm_that_reaches_no_safepoint(opskit, workload, jvm_version):
+@pytest.mark.parametrize("version", [11, 25])  # the client itself is tested with each
+def test_a_jvm_that_reaches_no_safepoint(opskit, workload, version):
     """--probe comes back in its timeout, and names the thread."""
-    running = workload("hog", version=jvm_version, options=jvms.HOG_OPTIONS)
+    running = workload("hog", version=version, options=jvms.HOG_OPTIONS)
     ran = opskit("hsperf-check", running.pid, "--probe", "--timeout", "1")
     assert ran.code == 2
     assert 'thread "hog"' in ran.out

@@ -60,7 +60,7 @@ def test_a_thread_that_does_not_stop_is_named(inprocess, workload, jvm_version):
     jvm = workload("hog", "gc=200", version=jvm_version, options=("-Xmx128m", *jvms.HOG_OPTIONS))
     deadline = time.monotonic() + 120
     while True:
-        done = inprocess("safepoints", jvm.pid, "-i", "400ms", "-c", "3", "-f", "json")
+        done = inprocess("safepoints", jvm.pid, "-i", "250ms", "-c", "3", "-f", "json")
         document = json.loads(done.out)
         if document["waiting"] and document["late_thread"]:
             break
@@ -160,7 +160,7 @@ def test_a_jvm_short_of_memory(inprocess, cgroup, workload, tmp_path):
     v1 = os.path.exists("/sys/fs/cgroup/memory/cgroup.procs")
     place = cgroup("memory", {"memory.limit_in_bytes" if v1 else "memory.max": str(120 << 20)})
     with open(tmp_path / "mapped", "wb") as file:
-        file.writelines(os.urandom(1 << 20) for _ in range(300))
+        file.writelines([os.urandom(1 << 20)] * 220)
         file.flush()
         os.fsync(file.fileno())
         os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)  # or it would be there at our own expense

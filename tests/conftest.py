@@ -36,11 +36,24 @@ ROOT = Path(__file__).resolve().parent.parent
 ANYWHERE = (
     *("analysis/", "proc/", "render/", "jvm/dumps/", "jvm/logs/", "jvm/perfdata/", "jvm/attach/test_wire."),
     *(
+        "jvm/test_jolokia.",
         "jvm/test_launch.",
         "jvm/test_mapped_files.",
         "jvm/test_object_names.",
+        "jvm/test_progress.",
+        "jvm/unwind/test_instructions.",
         "jvm/unwind/test_recorded_samples.",
+        "collect/test_cpu_rights.",
+        "collect/test_schedule.",
         "collect/test_targets.",
+        "collect/crash/test_cores.",
+        "collect/crash/test_named.",
+        "collect/hdr/",
+        "collect/jpmp/test_sampling.",
+        "collect/limits/",
+        "collect/mem/test_accounting.",
+        "collect/mem/test_limits.",
+        "collect/safepoints/test_logs.",
         "collect/tcp/",
         "collect/clock/",
         "collect/cswitch/test_bench.",
@@ -73,6 +86,7 @@ GROUPS = {
     # One worker starts the browsers, one after the other.
     "browser": (
         "render/test_flamegraph_browser",
+        "render/test_hdr_browser",
         "render/test_heatmap_browser",
         "render/test_plot_browser",
         "render/test_stacked_browser",

@@ -369,7 +369,7 @@ def test_ctrl_c_in_a_watch(inprocess, workload, monkeypatch):
             raise KeyboardInterrupt
 
     monkeypatch.setattr("opskit.host.time.sleep", interrupted)
-    done = inprocess("jvms", jvm.pid, "-w", "-i", "5s", "-f", "json")
+    done = inprocess("jvms", jvm.pid, "-w", "-i", "0.4", "-f", "json")
     assert done.code == 130
     document = json.loads(done.out)
     assert [row["pid"] for row in document["jvms"]] == [jvm.pid]

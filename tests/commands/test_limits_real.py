@@ -51,7 +51,7 @@ def test_the_limit_is_named_and_threads_left_is_how_many_start(case):
     assert row["fix"]
 
 
-@pytest.mark.parametrize("room", [500 << 20, 3 << 30])
+@pytest.mark.parametrize("room", [500 << 20, 2 << 30])
 @pytest.mark.parametrize("options", [("-XX:+UseSerialGC",), ("-XX:+UseG1GC", "-Xss512k")], ids=" ".join)
 def test_a_jvms_address_space(inprocess, workload, jvm_version, options, room):
     """Its heap is no malloc arena, its arenas use address space, its stacks are by -Xss: as many threads start as predicted."""

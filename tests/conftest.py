@@ -110,11 +110,14 @@ GROUPS = {
 }
 BY_PID = (  # they look at no JVM but their own, and start none whose load or leftovers others could see
     *("commands/test_jmap_diff", "commands/test_limits_real", "commands/test_jpmp_live", "collect/io/test_process"),
+    *("commands/test_jpmp_locks", "commands/test_jpmp_virtual_locks", "commands/test_profile_live"),
     *(
         "jvm/attach/test_client.",
         "jvm/attach/test_deadline.",
         "jvm/attach/test_descriptors.",
         "jvm/memory/",
+        "jvm/unwind/test_java.",
+        "jvm/unwind/test_virtual.",
         "commands/test_jmx.",
     ),
 )

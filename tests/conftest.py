@@ -71,7 +71,10 @@ ANYWHERE = (
         "actions/test_time_daemons",
         "commands/shared/",
     ),
-    *(f"commands/test_{name}" for name in ("copies.", "hdr", "jmap_diff", "jpmp", "limits.", "safepoints", "sampling.")),
+    *(
+        f"commands/test_{name}"
+        for name in ("copies.", "hdr", "jmap_diff", "jpmp", "limits.", "safepoints", "sampling.")
+    ),
     "test_",
 )
 GROUPS = {

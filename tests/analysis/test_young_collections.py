@@ -115,6 +115,15 @@ def test_a_jvm_that_starts_is_a_note():
 
 
 @pytest.mark.parametrize(
+    ("counts", "severity"), [({"full": 4}, "note"), ({"cycles": 9}, "note"), ({"cycles": 10}, "warning")]
+)
+def test_the_collections_of_a_start_prove_nothing(counts, severity):
+    """A cache loads 12 s after the start, which had some collections for the Metaspace; a concurrent one has two pauses."""
+    looks = [look(0, collector="G1", **counts), look(3, collector="G1", **counts, old_used=110)]
+    assert verdict(*looks, age_s=12.0) == [(CODE, severity)]
+
+
+@pytest.mark.parametrize(
     "looks",
     [
         [look(0), look(2, old_used=80)],  # two collections are no rate

@@ -28,14 +28,14 @@ def staged():
             words = ("Generations", name.split()[0], str(MIB_PER_S))
             started[name] = jvms.run([jvms.java(version), *options, "-cp", jvms.classes(), *words])
             stack.callback(started[name].stop)
-        time.sleep(1.5)
+        time.sleep(3)
         yield started
 
 
 def test_rates_and_nepotism(inprocess, staged):
     """Garbage is allocated at its known rate and freed; what a dead old object keeps is found, and the closer look can be typed."""
     pids = {jvm.pid: name for name, jvm in staged.items()}
-    answer = json.loads(inprocess("jvms", *pids, "-w", "-c", "2", "-i", "2s", "-f", "json", timeout=120).out)
+    answer = json.loads(inprocess("jvms", *pids, "-w", "-c", "2", "-i", "3s", "-f", "json", timeout=120).out)
     rows = {pids[row["pid"]]: row for row in answer["jvms"]}
     found = {pids[int(each["entity"]["id"])] for each in answer["findings"] if each["code"] == CODE}
     assert found == {"nepotism", "nepotism of regions"}, answer

@@ -124,9 +124,10 @@ def _last(now: Generations, then: Generations, full: float) -> float:
 
 def _direct_per_s(steps: Sequence[_Step], window_s: float) -> float:
     """Bytes a second that the old generation grew by without any collection: allocated there, as humongous objects are."""
-    quiet = [(step.grown, step.seconds) for step in steps if step.grown is not None and not step.young]
-    quiet_s = sum(seconds for _, seconds in quiet)
-    return sum(grown for grown, _ in quiet) / quiet_s if quiet_s >= window_s / 10 else 0.0
+    quiet = [step for step in steps if step.grown is not None and not step.young and step.seconds > 0]
+    # The median: a look within a collection finds it counted, and what it promotes in the next step.
+    per_s = sorted((step.grown or 0) / step.seconds for step in quiet)
+    return per_s[(len(per_s) - 1) // 2] if per_s and sum(step.seconds for step in quiet) >= window_s / 2 else 0.0
 
 
 def _promotion_per_s(steps: Sequence[_Step], direct_per_s: float, window_s: float) -> float | None:

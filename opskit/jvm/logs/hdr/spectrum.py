@@ -157,7 +157,8 @@ class Printed:
     def _summaries(self) -> Iterator[Spectrum]:
         """What cassandra-stress says of all operations, or of each kind where there are several."""
         kinds = [kind for kind in self._stress if kind is not None]
-        for kind in kinds if len(kinds) > 1 else [None] * bool(self._stress):
+        all_kinds: list[str | None] = [None] if self._stress else []
+        for kind in kinds if len(kinds) > 1 else all_kinds:
             said = self._stress.get(kind, {})
             if "latency median" not in said:
                 continue

@@ -81,6 +81,10 @@ def _handle(number: int, frame: FrameType | None) -> None:
     if os.getpid() != _state.pid:
         _end_by(number)
     note(number)
+    # This signal may have interrupted the handling of another one before that was noted, and raises out of it.
+    for interrupted in (frame, frame and frame.f_back):
+        if interrupted is not None and interrupted.f_code is _handle.__code__:
+            note(interrupted.f_locals["number"])
     if _state.ending:
         return
     if _state.guards and not _state.armed:

@@ -57,6 +57,33 @@ def test_a_signal_in_a_finalizer_raises_after_it(place, number, raised):
     assert (done.stdout, done.stderr, done.returncode) == (f"{raised}\n", "", 0)
 
 
+OVERTAKEN = """
+import os, signal, sys
+from opskit import interrupts
+
+def overtake(frame, event, _):
+    if frame.f_code is interrupts._handle.__code__:
+        sys.settrace(None)
+        os.kill(os.getpid(), signal.SIGINT)  # before the first line of the handler
+
+interrupts.install()
+try:
+    sys.settrace(overtake)
+    os.kill(os.getpid(), signal.SIGHUP)
+    for _ in range(1000):
+        pass
+except KeyboardInterrupt:
+    sys.settrace(None)
+interrupts.end_by_signal()
+"""
+
+
+def test_a_second_signal_does_not_hide_the_first():
+    """Ctrl-C comes before the handler of SIGHUP has noted anything: the run ends by SIGHUP all the same."""
+    done = subprocess.run([sys.executable, "-c", OVERTAKEN], capture_output=True, text=True, timeout=30, check=False)
+    assert (done.stderr, done.returncode) == ("", -signal.SIGHUP)
+
+
 @pytest.mark.parametrize("again", ["pass", "os.kill(os.getpid(), int(sys.argv[1]))"])
 def test_a_hook_that_takes_longer_than_its_timer(again):
     """The timer, or the signal itself once more, comes while the hook still runs: it is not lost there."""

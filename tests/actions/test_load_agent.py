@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import time
 from pathlib import Path
 from typing import NamedTuple
 
@@ -42,7 +43,15 @@ def read(workload, *patterns, timeout_s=10.0):
 def state(workload):
     process = psutil.Process(workload.pid)
     listening = sorted(each.laddr for each in process.net_connections() if each.status == psutil.CONN_LISTEN)
-    return listening, agentjar.told(workload, "threads", "THREADS")[-1], process.num_fds()
+    return listening, threads_without_ours(workload), process.num_fds()
+
+
+def threads_without_ours(workload):
+    """The JVM's threads once the agent's has ended, which it does a moment after its last value."""
+    deadline = time.monotonic() + 30
+    while "opskit-jmx" in (found := agentjar.told(workload, "threads", "THREADS")[-1]):
+        assert time.monotonic() < deadline, found
+    return found
 
 
 class Told(NamedTuple):
@@ -80,8 +89,7 @@ def hanging(workload):
     shown = {"found": found, "again": agent.read(), "threads": agentjar.told(workload, "threads", "THREADS")[-1]}
     shown["question"] = Agent(Host(ProcFS()), workload.pid, ["a:*"]).question
     agentjar.told(workload, "release", "RELEASED")
-    while "opskit-jmx" in agentjar.told(workload, "threads", "THREADS")[-1]:
-        continue
+    threads_without_ours(workload)
     return shown
 
 

@@ -11,11 +11,12 @@ from netcases import CASES, FULL_SPEED, PORT, READS, RECEIVES, VETH, WRITES, Cas
 
 from opskit.analysis.tcp import result as verdicts
 
-# Of long answers fewer looks tell who takes the time, and on a crowded machine the programs' own count is off too.
+# Of long answers fewer looks tell who takes the time, and on a crowded machine the programs' own count is off too: beside other
+# tests up to 7 points. benchmarks/tcp.py has the figures of a quiet machine.
 SHARED = {
-    "requests": 0.05,
-    "requests, IPv6": 0.05,
-    "slow client program": 0.05,
+    "requests": 0.09,
+    "requests, IPv6": 0.09,
+    "slow client program": 0.09,
     "long answers": 0.15,
     "longest answers": 0.15,
 }
@@ -46,7 +47,7 @@ def test_verdict_at_both_ends(seen, name):
 
 @pytest.mark.parametrize(("name", "bound"), SHARED.items())
 def test_shares_of_requests(seen, name, bound):
-    """The shares of server, network and client are within 5 points of what the programs measured, seen from either end."""
+    """The shares of server, network and client are near what the programs measured, seen from either end."""
     ends, result, totals = seen
     truth = netlab.shares(*totals[name])
     asks, serves = (group_of(result, program.pid).shares for program in (ends[name].here, ends[name].there))

@@ -11,12 +11,11 @@ from netcases import CASES, FULL_SPEED, PORT, READS, RECEIVES, VETH, WRITES, Cas
 
 from opskit.analysis.tcp import result as verdicts
 
-# Of long answers fewer looks tell who takes the time, and on a crowded machine the programs' own count is off too: beside other
-# tests up to 7 points. benchmarks/tcp.py has the figures of a quiet machine.
+# Of long answers fewer looks tell who takes the time, and on a crowded machine the programs' own count is off too.
 SHARED = {
-    "requests": 0.09,
-    "requests, IPv6": 0.09,
-    "slow client program": 0.09,
+    "requests": 0.05,
+    "requests, IPv6": 0.05,
+    "slow client program": 0.05,
     "long answers": 0.15,
     "longest answers": 0.15,
 }
@@ -28,10 +27,15 @@ def seen():
     with contextlib.ExitStack() as stack:
         ends = {name: stack.enter_context(staged(case, port)) for port, (name, case) in enumerate(CASES.items(), PORT)}
         time.sleep(1)
-        before = {name: each.totals() for name, each in ends.items()}
-        result = look(*(program.pid for each in ends.values() for program in (each.here, each.there)))
-        after = {name: each.totals() for name, each in ends.items()}
-        yield ends, result, {name: tuple(zip(before[name], after[name])) for name in CASES}
+        yield ends, *measured(ends)
+
+
+def measured(ends):
+    """The result of one window, and what the programs counted before and after it, by case."""
+    before = {name: each.totals() for name, each in ends.items()}
+    result = look(*(program.pid for each in ends.values() for program in (each.here, each.there)))
+    after = {name: each.totals() for name, each in ends.items()}
+    return result, {name: tuple(zip(before[name], after[name])) for name in CASES}
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -46,9 +50,11 @@ def test_verdict_at_both_ends(seen, name):
 
 
 @pytest.mark.parametrize(("name", "bound"), SHARED.items())
-def test_shares_of_requests(seen, name, bound):
-    """The shares of server, network and client are near what the programs measured, seen from either end."""
+def test_shares_of_requests(seen, request, name, bound):
+    """The shares of server, network and client are within 5 points of what the programs measured, seen from either end."""
     ends, result, totals = seen
+    if getattr(request.node, "execution_count", 1) > 1:  # run again: the window of all cases is over
+        result, totals = measured(ends)
     truth = netlab.shares(*totals[name])
     asks, serves = (group_of(result, program.pid).shares for program in (ends[name].here, ends[name].there))
     assert (asks.peer, asks.network, asks.here) == pytest.approx(tuple(truth), abs=bound)

@@ -8,39 +8,69 @@ from __future__ import annotations
 SCHEMA = 1  # of the JSON objects; raised when a key is removed or changes its meaning
 
 
+class Quick:
+    """A check of `opskit doctor`: what it looks at, the window of its rates, its CPU time at 1,000 processes and 4 JVMs.
+
+    `ask`: it sends something or runs a program, and takes part only with --ask. `last`: after those whose findings choose its JVMs.
+    """
+
+    __slots__ = ("ask", "cpu_ms", "last", "of", "window_s")
+
+    def __init__(self, of: str, cpu_ms: int, window_s: float = 0.0, *, ask: bool = False, last: bool = False) -> None:
+        self.of, self.cpu_ms, self.window_s, self.ask, self.last = of, cpu_ms, window_s, ask, last
+
+
 class Command:
-    """A command: its name, group and line of help, and its module, by default the name with underscores."""
+    """A command: its name, group and line of help, its module, by default the name with underscores, and its part in doctor."""
 
-    __slots__ = ("group", "help", "hidden", "module", "name")
+    __slots__ = ("group", "help", "hidden", "module", "name", "quick")
 
-    def __init__(self, name: str, group: str, line: str, module: str | None = None, hidden: bool = False) -> None:
-        self.name, self.group, self.help, self.hidden = name, group, line, hidden
+    def __init__(
+        self, name: str, group: str, line: str, quick: Quick | None = None, module: str | None = None, *, hidden: bool = False
+    ) -> None:  # fmt: skip
+        self.name, self.group, self.help, self.hidden, self.quick = name, group, line, hidden, quick
         self.module = module or name.replace("-", "_")
 
 
 COMMANDS = (
-    Command("pipes", "Linux", "List open pipes, their processes, and who is blocked on them."),
-    Command("tcp", "Linux", "Show what makes connections slow: network or application."),
-    Command("cswitch", "Linux", "Show which threads wait for a CPU, and what takes it."),
-    Command("irqs", "Linux", "Show which CPU is saturated by interrupts, and where to pin."),
-    Command("io", "Linux", "Show who reads and writes, in what sizes, and which device is slow."),
-    Command("limits", "Linux", "Show why a thread cannot start, and how many more can."),
-    Command("fds", "Linux", "Show which file descriptors leak, and deleted files still held."),
-    Command("dentry", "Linux", "Show the memory in dentry and inode caches; drop them safely."),
-    Command("mem", "Linux", "Show who holds the memory, and what will be killed for it."),
-    Command("oom", "Linux", "Show whom the OOM killer killed, and why."),
-    Command("clock", "Linux", "Show whether the clock is right, set, slow, or off by a time zone."),
-    Command("jvms", "JVM", "List JVMs: heap, CPU, limits, GC and safepoint time, attach."),
-    Command("hsperf-check", "JVM", "Diagnose and repair why jstack or jps cannot reach a JVM."),
-    Command("attach-check", "JVM", "The same as hsperf-check.", "hsperf_check", hidden=True),
+    Command("doctor", "Linux", "Find what is wrong with a host or process: every check at once."),
+    Command("pipes", "Linux", "List open pipes, their processes, and who is blocked on them.", Quick("open pipes", 60, 0.5)),
+    Command("tcp", "Linux", "Show what makes connections slow: network or application.", Quick("TCP connections", 50, 1.0)),
+    Command("cswitch", "Linux", "Show which threads wait for a CPU, and what takes it.", Quick("waits for a CPU", 80, 1.0)),
+    Command("irqs", "Linux", "Show which CPU is saturated by interrupts, and where to pin.", Quick("interrupts", 30, 1.0)),
+    Command("io", "Linux", "Show who reads and writes, in what sizes, and which device is slow.", Quick("reads and writes", 60, 1.0)),
+    Command("limits", "Linux", "Show why a thread cannot start, and how many more can.", Quick("limits on threads and cgroups", 40, 1.0)),
+    Command("fds", "Linux", "Show which file descriptors leak, and deleted files still held.", Quick("open files", 30)),
+    Command("dentry", "Linux", "Show the memory in dentry and inode caches; drop them safely.", Quick("dentry caches", 10)),
+    Command("mem", "Linux", "Show who holds the memory, and what will be killed for it.", Quick("memory", 50)),
+    Command("oom", "Linux", "Show whom the OOM killer killed, and why.", Quick("OOM kills", 20)),
+    Command("clock", "Linux", "Show whether the clock is right, set, slow, or off by a time zone.", Quick("the clock", 10)),
+    Command("jvms", "JVM", "List JVMs: heap, CPU, limits, GC and safepoint time, attach.", Quick("JVMs", 50, 1.0)),
+    Command("hsperf-check", "JVM", "Diagnose and repair why jstack or jps cannot reach a JVM.", Quick("attach files of JVMs", 40)),
+    Command("attach-check", "JVM", "The same as hsperf-check.", module="hsperf_check", hidden=True),
     Command("jpmp", "JVM", "Profile a JVM's threads: stacks, CPU, locks, flame graphs."),
     Command("profile", "JVM", "Profile what a JVM or any process runs on the CPUs."),
     Command("jmap-diff", "JVM", "Compare class histograms: which classes grow."),
     Command("crash", "JVM", "Show why a JVM crashed: hs_err files, javacores, core files."),
     Command("jmx", "JVM", "Show MBeans as JMX names them, without a port or an agent."),
-    Command("safepoints", "JVM", "JVM pauses: how long, what caused them, time to safepoint."),
+    Command("safepoints", "JVM", "JVM pauses: how long, what caused them, time to safepoint.", Quick("JVM pauses", 30, 1.0)),
     Command("hdr", "JVM", "Show the percentiles of latency logs (HdrHistogram)."),
-)
+)  # fmt: skip
+
+# Checks that have no command of their own.
+HOST_CHECKS = {
+    "cpu": Quick("CPU saturation", 10, 1.0),
+    "memory-pressure": Quick("swap and memory pressure", 10, 1.0),
+    "disks": Quick("space on file systems", 15),
+    "devices": Quick("errors of block devices", 10),
+    "network": Quick("network interfaces", 15, 1.0),
+    "processes": Quick("zombies and blocked processes", 20, 0.5),
+    "kernel": Quick("kernel errors", 20),
+    "thermal": Quick("CPU temperatures", 5, 1.0),
+    "units": Quick("systemd units", 20, ask=True),
+    "java-threads": Quick("Java threads", 100, ask=True, last=True),
+}
+CHECKS = {**{each.name: each.quick for each in COMMANDS if each.quick is not None}, **HOST_CHECKS}
 
 SYMPTOMS = (
     ("`Too many open files`", "opskit fds PID"),

@@ -18,9 +18,10 @@ from opskit.jvm.attach.listener import listener_at, listener_of
 from opskit.jvm.mapped_files import parse_jvm_maps
 from opskit.jvm.perfdata.holders import Holders
 from opskit.jvm.perfdata.hsperfdata import MAGIC
+from opskit.proc.file_id import FileId
 from opskit.proc.files.stat import parse_stat
 from opskit.proc.files.status import parse_status
-from opskit.proc.fs import FileId, ProcFS
+from opskit.proc.fs import ProcFS
 from opskit.proc.rights import ANY_COMMAND, how_to_be_allowed
 from opskit.quantities import integer
 from opskit.records import NamedTuple

@@ -23,7 +23,7 @@ from opskit.proc.files.mountinfo import parse_remote_mount_points
 from opskit.proc.files.stat import parse_stat
 from opskit.proc.files.status import Status, parse_status
 from opskit.proc.files.uid_map import parse_id_map
-from opskit.proc.fs import DENIED, GONE, FileId, ProcFS, optional
+from opskit.proc.fs import DENIED, GONE, ProcFS, optional
 from opskit.proc.process import command_name
 from opskit.proc.rights import as_owner_or_root
 from opskit.proc.thread_names import thread_name
@@ -33,6 +33,7 @@ from opskit.words import is_java_launcher
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from opskit.proc.file_id import FileId
     from opskit.proc.files.maps import Mapping
 
 T = TypeVar("T")

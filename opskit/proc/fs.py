@@ -9,20 +9,20 @@ from __future__ import annotations
 
 import errno
 import os
-import stat
 from typing import TYPE_CHECKING, TypeVar, overload
 
 from opskit.errors import BadInput, NotSupported
 from opskit.proc import fd_directory
-from opskit.proc.file_space import Space
+from opskit.proc.file_id import FileId, check_untrusted, space_of
 from opskit.proc.held_file import HeldFile
-from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from contextlib import AbstractContextManager
 
     from opskit.proc.fd_directory import FdLink, FdReader
+    from opskit.proc.file_space import Space
+    from opskit.proc.kept_reads import KeptReads
 
 T = TypeVar("T")
 D = TypeVar("D")
@@ -81,54 +81,6 @@ def optional(call: Callable[..., T], *arguments: object, default: object = None)
         return default
 
 
-_KINDS = {stat.S_IFREG: "plain file", stat.S_IFDIR: "directory", stat.S_IFLNK: "symbolic link", stat.S_IFIFO: "FIFO", stat.S_IFSOCK: "socket"}  # fmt: skip
-
-
-def kind_of(mode: int) -> str:
-    """The file type in words."""
-    return _KINDS.get(stat.S_IFMT(mode), "device")
-
-
-class FileId(NamedTuple):
-    """A file by its stat: device and inode identify it."""
-
-    device: int
-    inode: int
-    mode: int
-    uid: int
-    gid: int = 0
-    links: int = 1
-    size_bytes: int = 0
-    ctime_ns: int = 0
-    allocated_bytes: int = 0  # of a disk; of tmpfs, memory and swap
-    mtime_ns: int = 0
-
-    @classmethod
-    def of(cls, found: os.stat_result) -> FileId:
-        """Build it from Python's record."""
-        return cls(
-            found.st_dev, found.st_ino, found.st_mode, found.st_uid, found.st_gid, found.st_nlink, found.st_size,
-            found.st_ctime_ns, found.st_blocks * 512, found.st_mtime_ns,
-        )  # fmt: skip
-
-
-def check_untrusted(found: FileId, path: str, limit_bytes: int) -> None:
-    """Raise OSError: ELOOP for a link, EINVAL for other files that are not regular, EFBIG above the limit."""
-    if stat.S_ISLNK(found.mode):
-        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
-    if not stat.S_ISREG(found.mode):
-        raise OSError(errno.EINVAL, "is not a regular file", path)
-    if found.size_bytes > limit_bytes:
-        raise OSError(errno.EFBIG, os.strerror(errno.EFBIG), path)
-
-
-def space_of(found: os.statvfs_result) -> Space:
-    """The record of Python's."""
-    unit, inodes, is_read_only = found.f_frsize, found.f_files or None, bool(found.f_flag & os.ST_RDONLY)
-    left = found.f_favail if inodes else None
-    return Space(is_read_only, found.f_bavail * unit, left, found.f_blocks * unit, unit, inodes)
-
-
 class ProcFS:
     """This machine's kernel files by their paths. Another source (TreeFS, a recording) overrides the `primitives` alone."""
 
@@ -138,6 +90,7 @@ class ProcFS:
         self.is_live = True  # a kernel fills PROC now: a copy has no rates, and may be incomplete
         self.has_our_root = not self.root  # the users, /tmp and cgroups that belong to PROC are this machine's
         self.refused: dict[str, str] = {}  # the files that exist and were not read: path -> why
+        self.kept: KeptReads | None = None  # for a run in which several collectors want the same files
 
     def is_own(self) -> bool:
         """Whether a PID in this tree is the same process here: the tree is live, and its `self` is us in our PID namespace."""
@@ -213,6 +166,9 @@ class ProcFS:
         return self._load(parse, self._root_path(parts))
 
     def _load(self, parse: Callable[[str], T], path: str) -> T:
+        return self._parse(parse, path) if self.kept is None else self.kept.load(self._parse, parse, path)
+
+    def _parse(self, parse: Callable[[str], T], path: str) -> T:
         try:
             return parse(self.read_path(path).decode("utf-8", "surrogateescape"))
         except BadInput as error:
@@ -384,6 +340,8 @@ class ProcFS:
 
     def _of_fds(self, read: FdReader[T], parts: tuple[object, ...]) -> list[T]:
         """Read the fd directory PROC/parts/fd."""
+        if self.kept is not None:
+            self.kept.before_read()
         path = os.fsencode(self.path(*parts, "fd"))
         directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:

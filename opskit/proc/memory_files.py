@@ -29,8 +29,9 @@ from opskit.records import NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from opskit.proc.file_id import FileId
     from opskit.proc.files.mountinfo import Mount
-    from opskit.proc.fs import FileId, ProcFS
+    from opskit.proc.fs import ProcFS
     from opskit.proc.tmpfs_mounts import TmpfsMounts
 
     _Link = tuple[bytes, bytes]  # of an fd directory: name and target

@@ -12,7 +12,7 @@ from opskit.records import NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from opskit.proc.fs import FileId
+    from opskit.proc.file_id import FileId
     from opskit.proc.pipe_scan import Holder
 
 

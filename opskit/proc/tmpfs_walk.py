@@ -14,7 +14,8 @@ from opskit.quantities import plural
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from opskit.proc.fs import FileId, ProcFS
+    from opskit.proc.file_id import FileId
+    from opskit.proc.fs import ProcFS
     from opskit.proc.tmpfs_mounts import TmpfsMount
 
 _MOST_ENTRIES = 20_000

@@ -18,21 +18,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 from opskit.errors import BadInput, NotSupported
 from opskit.proc import fd_directory
-from opskit.proc.fs import (
-    GONE,
-    LARGEST_BYTES,
-    READ_ONLY,
-    FileId,
-    ProcFS,
-    Refused,
-    check_untrusted,
-    ids,
-    kind_of,
-    largest_bytes,
-    optional,
-    read_all,
-    space_of,
-)
+from opskit.proc.file_id import FileId, check_untrusted, kind_of, space_of
+from opskit.proc.fs import GONE, LARGEST_BYTES, READ_ONLY, ProcFS, Refused, ids, largest_bytes, optional, read_all
 from opskit.proc.held_file import HeldFile
 from opskit.proc.kernel import syscalls
 from opskit.proc.resolve import PATH_ONLY, best_resolver, relative

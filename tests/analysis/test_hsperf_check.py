@@ -16,9 +16,9 @@ from opskit.jvm.attach.files import Counters, Entry, Location, Socket, Surroundi
 from opskit.jvm.attach.leftovers import Leftover
 from opskit.jvm.attach.target import Stopped
 from opskit.jvm.discover import HOTSPOT, Jvm
+from opskit.proc.file_id import FileId
 from opskit.proc.file_space import Space
 from opskit.proc.files.maps import Mapping
-from opskit.proc.fs import FileId
 from opskit.render.formats import json, markdown, text
 from opskit.render.report import About
 from opskit.render.views import hsperf_check as view

@@ -10,7 +10,7 @@ from opskit.records import NamedTuple
 if TYPE_CHECKING:
     from opskit.analysis.hsperf_check.rules import Subject
     from opskit.jvm.attach.files import Entry, Location, Surroundings
-    from opskit.proc.fs import FileId
+    from opskit.proc.file_id import FileId
 
 Proof = Literal["peer", "mapped", "dead", "old"]
 Change = Literal["owner", "group", "mode", "remove"]

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from opskit.jvm.logs.crashes.record import CrashReport
-    from opskit.proc.fs import FileId, ProcFS
+    from opskit.proc.file_id import FileId
+    from opskit.proc.fs import ProcFS
 
 _DEFAULT, _LIMITED = "Default location: ", " (max size "
 _OR = re.compile(r"\((?:or dumping|alternatively, falling back) to ")

@@ -13,7 +13,8 @@ from opskit.collect.crash.cores import Around, core_of, is_core_name
 from opskit.collect.crash.facts import Read, Unread
 from opskit.errors import BadInput
 from opskit.jvm.logs.crashes.report import MARKS, parse_all
-from opskit.proc.fs import kind_of, optional
+from opskit.proc.file_id import kind_of
+from opskit.proc.fs import optional
 from opskit.proc.user_files import GZIP, gunzip
 from opskit.quantities import plural
 from opskit.records import NamedTuple
@@ -22,7 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from opskit.jvm.logs.crashes.record import CrashReport
-    from opskit.proc.fs import FileId, ProcFS
+    from opskit.proc.file_id import FileId
+    from opskit.proc.fs import ProcFS
 
 LARGEST_BYTES = 64 << 20  # a report of 65,530 mappings has 3 MiB; unpacked, too
 MOST_REPORTS = 500  # of a directory, the newest

@@ -18,9 +18,10 @@ from opskit.jvm.discover import Nameless, user_inside
 from opskit.jvm.launch import last_flag
 from opskit.jvm.mapped_files import parse_jvm_maps
 from opskit.jvm.perfdata.holders import Holders, mapped_file
+from opskit.proc.file_id import FileId, kind_of
 from opskit.proc.files.stat import parse_stat
 from opskit.proc.files.status import parse_status
-from opskit.proc.fs import GONE, FileId, ProcFS, kind_of, optional
+from opskit.proc.fs import GONE, ProcFS, optional
 from opskit.records import NamedTuple
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from opskit.errors import AttachError
 from opskit.jvm.attach.target import AttachTarget, check_same, denied, has_our_tmp
-from opskit.proc.fs import kind_of
+from opskit.proc.file_id import kind_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable

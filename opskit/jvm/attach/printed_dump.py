@@ -16,13 +16,14 @@ from opskit.proc.cgroup.owner import owner_of
 from opskit.proc.cgroup.tree import parse_cgroup
 from opskit.proc.files.fd import parse_fdinfo
 from opskit.proc.files.status import parse_status
-from opskit.proc.fs import FileId, ProcFS, optional
+from opskit.proc.fs import ProcFS, optional
 from opskit.quantities import integer
 from opskit.records import NamedTuple
 from opskit.shell import Syntax, command
 
 if TYPE_CHECKING:
     from opskit.jvm.discover import Jvm
+    from opskit.proc.file_id import FileId
 
 _O_APPEND = 0o2000
 _THEN, _PIPE, _BOTH, _ELSE = Syntax("&&"), Syntax("|"), Syntax("2>&1"), Syntax("…")

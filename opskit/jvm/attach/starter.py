@@ -19,7 +19,8 @@ from opskit.jvm.attach.deadline import CLOCK_TICKS
 from opskit.jvm.attach.descriptors import shortage
 from opskit.jvm.attach.listener import FIRST_PAUSE_S, LONGEST_PAUSE_S, SETTLE_STEP_S, Listener, NoListenerError
 from opskit.jvm.attach.trigger import Trigger
-from opskit.proc.fs import GONE, FileId, space_of
+from opskit.proc.file_id import FileId, space_of
+from opskit.proc.fs import GONE
 
 if TYPE_CHECKING:
     import socket

@@ -18,12 +18,14 @@ from opskit.proc.cgroup.tree import ancestry
 from opskit.proc.files.boot_time import parse_uptime
 from opskit.proc.files.stat import parse_stat
 from opskit.proc.files.status import Status, parse_status
-from opskit.proc.fs import GONE, FileId, ProcFS, optional
+from opskit.proc.fs import GONE, ProcFS, optional
 from opskit.proc.thread_names import thread_name
 from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    from opskit.proc.file_id import FileId
 
 _SIGQUIT_BIT = 1 << 2
 _LISTENER = "Attach Listener"

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 from opskit.jvm.mapped_files import parse_jvm_maps
 from opskit.proc.files.status import parse_status
-from opskit.proc.fs import DENIED, GONE, FileId, ProcFS, optional
+from opskit.proc.fs import DENIED, GONE, ProcFS, optional
 from opskit.quantities import integer
 
 if TYPE_CHECKING:
+    from opskit.proc.file_id import FileId
     from opskit.proc.files.maps import Mapping
 
 _LOCK = re.compile(r"^[0-9]+: FLOCK +\S+ +\S+ +-?[0-9]+ [0-9a-f]+:[0-9a-f]+:([0-9]{1,20}) ", re.MULTILINE)

@@ -64,6 +64,12 @@ class Child:
         if not self._is_reaped:
             os.kill(self.pid, signal.SIGTERM)
 
+    def leave(self, *, has_ended: bool) -> None:
+        """Read no more of it, without a signal: reap it if it has ended or is about to; else it ends with us."""
+        self._messages.close()
+        with suppress(ChildProcessError):
+            self._is_reaped = bool(os.waitpid(self.pid, 0 if has_ended else os.WNOHANG)[0])
+
     def end(self) -> None:
         """Kill and reap it."""
         if not self._is_reaped:
@@ -76,10 +82,11 @@ class Child:
             self._messages.close()
 
 
-def start_child(work: Callable[[Send], None], keep: Iterable[int] = ()) -> Child:
+def start_child(work: Callable[[Send], None], keep: Iterable[int] = (), *, patient: bool = False) -> Child:
     """Do the work in a child, which has only these fds open. Raises NotSupported where no process can be started.
 
-    Called in a Guard; the caller calls `end`. Ctrl-C does not reach the child; SIGTERM raises Stopped in it.
+    Called in a Guard; the caller calls `end` or `leave`. Ctrl-C does not reach the child; SIGTERM raises Stopped in it.
+    `patient`: it waits until the parent has room for a message; otherwise that message is lost.
     """
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     parent = os.getpid()
@@ -90,7 +97,7 @@ def start_child(work: Callable[[Send], None], keep: Iterable[int] = ()) -> Child
         theirs.close()
         raise
     if pid == 0:
-        _run(work, theirs, parent, {theirs.fileno(), *keep})
+        _run(work, theirs, parent, {theirs.fileno(), *keep}, 0 if patient else socket.MSG_DONTWAIT)
     theirs.close()
     return Child(pid, ours)
 
@@ -137,10 +144,10 @@ def close_from(first: int) -> None:
     os.closerange(first, last + 1)
 
 
-def _run(work: Callable[[Send], None], messages: socket.socket, parent: int, keep: set[int]) -> NoReturn:
+def _run(work: Callable[[Send], None], messages: socket.socket, parent: int, keep: set[int], flags: int) -> NoReturn:
     def send(message: Mapping[str, Any]) -> None:
         with suppress(BlockingIOError, BrokenPipeError):  # a parent that is slow gets the next one
-            messages.send(json.dumps(message).encode(), socket.MSG_DONTWAIT)
+            messages.send(json.dumps(message).encode(), flags)
 
     try:
         signal.signal(signal.SIGTERM, _stop)

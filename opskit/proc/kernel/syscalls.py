@@ -20,7 +20,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from opskit.interrupts import Guard
-from opskit.proc.fs import FileId
+from opskit.proc.file_id import FileId
 from opskit.records import NamedTuple
 
 if TYPE_CHECKING:

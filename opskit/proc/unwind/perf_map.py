@@ -13,7 +13,8 @@ from opskit.proc.fs import optional
 from opskit.quantities import hexadecimal
 
 if TYPE_CHECKING:
-    from opskit.proc.fs import FileId, ProcFS
+    from opskit.proc.file_id import FileId
+    from opskit.proc.fs import ProcFS
 
 _MOST_BYTES, _MOST_LINE_BYTES = 64 << 20, 1024
 _MOST_OVERLAPS, _TAIL_BYTES = 8, 256

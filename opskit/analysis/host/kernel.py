@@ -169,7 +169,9 @@ def _tainted(facts: Facts, found: Sequence[Finding]) -> Iterator[Finding]:
     bad = [bit for bit in facts.taints if bit in _JUDGED]
     untold = [bit for bit in bad if _JUDGED[bit] not in told]
     is_young = facts.uptime_s is not None and facts.uptime_s <= DAY_S
-    words = [TAINTS[bit][1] if bit in TAINTS else f"unknown (bit {bit})" for bit in (*bad, *(set(facts.taints) - set(bad)))]
+    words = [
+        TAINTS[bit][1] if bit in TAINTS else f"unknown (bit {bit})" for bit in (*bad, *(set(facts.taints) - set(bad)))
+    ]
     letters = "".join(TAINTS[bit][0] for bit in facts.taints if bit in TAINTS)
     yield Finding(
         "kernel-tainted", "warning" if untold and is_young else "note", HOST, f"the kernel is tainted ({letters}): {listed(words, 3, '; ')}",

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import errno
-import os
 from typing import TYPE_CHECKING
 
 from opskit.proc.files.boot_time import parse_uptime
@@ -40,8 +38,9 @@ _MOST_PLACES = 200
 
 
 class Told(NamedTuple):
-    """A message. `ago_s` None: unknown; of a machine that was suspended since, the longest that it can be. `start_ticks`: of its process,
-    which still runs. `is_ours` False: it is about another network namespace, or a cgroup, mount or disk that is gone.
+    """A message. `ago_s` None: unknown; of a machine that was suspended since, the longest that it can be.
+
+    `start_ticks`: of its process, which still runs. `is_ours` False: it is about another network namespace, or a cgroup, mount or disk that is gone.
     """
 
     message: Message
@@ -92,14 +91,14 @@ def _read_ring(host: Host, uptime_s: float | None) -> tuple[list[tuple[Message, 
     log = read_kernel_log()
     if log.is_whole is None and log.text:
         # From syslog(2), where the name of a process may forge a line.
-        raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
+        raise PermissionError
     now_s = host.monotonic()
     messages = read_ring(log.text)
     # The stamps leave out suspend: a message from before the last one is older by up to all of it.
     slept_s = max(0.0, (uptime_s or now_s) - now_s)
     slept_s = slept_s if slept_s > _SLEPT_S else 0.0
     resumed_s = max((each.at_s or 0.0 for each in messages if each.kind == RESUMED), default=0.0)
-    aged = []
+    aged: list[tuple[Message, float | None]] = []
     for each in messages:
         at_s = each.at_s or 0.0
         aged.append((each, max(0.0, now_s - at_s) + (slept_s if at_s < resumed_s else 0.0)))

@@ -124,7 +124,9 @@ def _parents(fs: ProcFS, zombies: Sequence[ProcStat], pids: Sequence[int]) -> li
         names = sorted({each.comm for each in children})
         is_init = len(ns_pids) > 1 and ns_pids[-1] == 1
         found.append(
-            Parent(pid, command_name(fs, pid), stat.start_ticks, stat.state, is_init, len(children), names[:_MOST_NAMES])
+            Parent(
+                pid, command_name(fs, pid), stat.start_ticks, stat.state, is_init, len(children), names[:_MOST_NAMES]
+            )
         )
     return found
 

@@ -206,7 +206,7 @@ class ProcFS:
         """Where a link points, without following it."""
         path = self.path(*parts)
         if self.kept is not None and parts[1:] in _STEADY_LINKS:
-            return self.kept.once((None, path), path, self._readlink, path)
+            return self.kept.keep((None, path), path, self._readlink, path)
         return self._readlink(path)
 
     def file_id(self, *parts: object) -> FileId:

@@ -30,7 +30,7 @@ class KeptReads:
     """Parsed files by parser and path. `before_read` is called before each file that is read."""
 
     def __init__(self, before_read: Callable[[], None] = lambda: None) -> None:
-        self._before_read = before_read
+        self.before_read = before_read
         self._values: dict[tuple[object, str], Any] = {}
         self._errors: dict[str, OSError] = {}
         self._asked: dict[int, str] = {}  # thread -> the path that it reads now
@@ -40,9 +40,9 @@ class KeptReads:
         """What the parser makes of the file: read(parse, path), once for those that hold no counters."""
         if not _is_steady(path):
             return self.ask(path, read, parse, path)
-        return self.once((parse, path), path, read, parse, path)
+        return self.keep((parse, path), path, read, parse, path)
 
-    def once(self, key: tuple[object, str], path: str, call: Callable[..., T], *arguments: object) -> T:
+    def keep(self, key: tuple[object, str], path: str, call: Callable[..., T], *arguments: object) -> T:
         """call(*arguments), which reads this path, once for each key. Missing rights are kept, too."""
         if key in self._values:
             return cast("T", self._values[key])
@@ -63,7 +63,7 @@ class KeptReads:
         """call(*arguments), which reads this path now. Raises Hangs where another thread hangs in it."""
         if self._refused and not self._refused.isdisjoint(_keys(path)):
             raise Hangs(path)
-        self._before_read()
+        self.before_read()
         thread = threading.get_ident()
         self._asked[thread] = path
         try:

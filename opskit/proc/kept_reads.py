@@ -16,6 +16,7 @@ T = TypeVar("T")
 _STEADY = frozenset({"cgroup", "cmdline", "comm", "limits", "maps", "mountinfo", "passwd", "group", "status", "uid_map"})
 _OF_MEMORY = ("cmdline", "environ", "maps", "numa_maps", "smaps", "smaps_rollup")
 _OF_PROCESS = re.compile(r"(.*/[0-9]+)/(?:task/[0-9]+/)?(?:map_files|" + "|".join(_OF_MEMORY) + r")(?:/.*)?\Z")
+_LONGEST_TEXT = 4096  # the maps of a thousand processes are many times that
 _KEPT_ERRORS = (PermissionError, FileNotFoundError, ProcessLookupError)
 
 
@@ -31,7 +32,7 @@ class KeptReads:
 
     def __init__(self, before_read: Callable[[], None] = lambda: None) -> None:
         self.before_read = before_read
-        self._values: dict[tuple[object, str], Any] = {}
+        self._values: dict[tuple[object, str], Any] = {}  # by parser and path
         self._errors: dict[str, OSError] = {}
         self._asked: dict[int, str] = {}  # thread -> the path that it reads now
         self._refused: set[str] = set()  # paths, and `/proc/PID` for the memory of a process
@@ -55,9 +56,16 @@ class KeptReads:
             if type(error) in _KEPT_ERRORS:
                 self._errors[path] = error.with_traceback(None)
             raise
-        if arguments[:1] != (str,):  # a text as it is may be large
+        if not isinstance(value, str) or len(value) <= _LONGEST_TEXT:
             self._values[key] = value
         return value
+
+    def once(self, key: object, make: Callable[[], T]) -> T:
+        """What `make` returns, made once for this key: a walk that several collectors need."""
+        place = key, ""
+        if place not in self._values:
+            self._values[place] = make()
+        return cast("T", self._values[place])
 
     def ask(self, path: str, call: Callable[..., T], *arguments: object) -> T:
         """call(*arguments), which reads this path now. Raises Hangs where another thread hangs in it."""

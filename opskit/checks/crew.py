@@ -59,7 +59,9 @@ class Crew:
         self._work: dict[int, tuple[str, Callable[[], None]]] = {}  # thread -> check
         self._hung: dict[int, tuple[str, str]] = {}  # thread -> check, path
         self._unstarted: dict[str, Callable[[], None]] = {}
+        self._begun: set[str] = set()
         self._answered: set[str] = set()
+        self._told: set[str] = set()  # whose answers were sent
         self._suspects: list[int] = []
         self._lock = threading.Lock()
         host.sleep, host.fs.kept = self._turns.sleep, self._kept
@@ -84,18 +86,27 @@ class Crew:
     def _resolve(self) -> bool:
         found: list[tuple[int, ...] | OpskitError] = []
         if self._ask.words:
-            self._start("", lambda: found.append(_resolve(self._host, self._ask.words)))
+            self._start("", self._resolving(found))
             self._wait(self._until_s)
         else:
             found.append(())
         words = " ".join(self._ask.words)
-        result = found[0] if found else OpskitError(f"which process is {words!r}: no answer by the deadline; give its PID")
+        result = (
+            found[0] if found else OpskitError(f"which process is {words!r}: no answer by the deadline; give its PID")
+        )
         if isinstance(result, OpskitError):
             self._send({"error": str(result), "lines": list(result.lines)})
             return False
         self._look = self._look._replace(pids=result)
         self._send({"pids": result})
         return True
+
+    def _resolving(self, found: list[tuple[int, ...] | OpskitError]) -> Callable[[], None]:
+        def resolve() -> None:
+            found.append(_resolve(self._host, self._ask.words))
+            self._told.add("")
+
+        return resolve
 
     def _begin(self, name: str) -> None:
         window = min(self._look.window_s, CHECKS[name].window_s)
@@ -117,6 +128,7 @@ class Crew:
                 if name in self._answered or not name:
                     self._hung.pop(thread, None)
 
+        self._begun.add(name)
         try:
             self._turns.start(run)
         except (RuntimeError, MemoryError):
@@ -124,7 +136,7 @@ class Crew:
 
     def _wait(self, until_s: float) -> bool:
         """Wait for the threads; then do in this one what had none."""
-        is_done = self._turns.wait(until_s)
+        is_done = self._turns.wait(until_s, lambda: self._begun <= self._told)
         rest, self._unstarted = self._unstarted, {}
         for name in sorted(rest, key=lambda each: (each != _MOST_URGENT, each and CHECKS[each].window_s)):
             window = min(self._look.window_s, CHECKS[name].window_s) if name else 0.0
@@ -156,6 +168,7 @@ class Crew:
             is_first = self._is_first(name)
             if is_first:
                 self._tell(name, outcome, time.monotonic() - begun_s, time.thread_time() - begun_cpu_s)
+                self._told.add(name)
         except BaseException as error:  # noqa: BLE001  (a bug in one check never stops the others)
             if is_first or self._is_first(name):
                 self._fail(name, _why(error))
@@ -179,6 +192,7 @@ class Crew:
     def _fail(self, name: str, why: str) -> None:
         self._answered.add(name)
         self._send({"failed": name, "why": why})
+        self._told.add(name)
 
 
 def window_s(deadline_s: float) -> float:
@@ -204,7 +218,7 @@ def _resolve(host: Host, words: tuple[str, ...]) -> tuple[int, ...] | OpskitErro
         GivenPids(host, pids, "doctor")  # they exist
     except OpskitError as error:
         return error
-    except Exception as error:  # noqa: BLE001  (of a thread, which nobody would see)
+    except BaseException as error:  # noqa: BLE001  (of a thread, which nobody would see)
         return OpskitError(_why(error))
     return pids
 

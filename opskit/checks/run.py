@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["Request", "preload", "run_checks"]
 
 _LAST_S = 0.1  # of the deadline: for ranking and showing
+_PATIENCE_S = 0.02  # for the end of a child that has said all
 _LATE = "it did not finish by the deadline"
 _left: list[tuple[Child, tuple[str, ...]]] = []  # children that hang, and the checks that did
 _imported: list[str] = []  # what the last round imported
@@ -61,7 +62,9 @@ def run_checks(host: Host, ask: Request, meanwhile: Callable[[], None] = lambda:
     _imported[:] = heard.modules
     order = list(CHECKS)
     checked = sorted(heard.checked, key=lambda each: order.index(each.name))
-    gaps = sorted((*heard.gaps, *heard.missing()), key=lambda gap: order.index(gap.check) if gap.check in CHECKS else -1)
+    gaps = sorted(
+        (*heard.gaps, *heard.missing()), key=lambda gap: order.index(gap.check) if gap.check in CHECKS else -1
+    )
     took_s = host.monotonic() - begun_s
     return Seen(tuple(checked), tuple(gaps), heard.places, took_s, host.now().timestamp(), heard.pids, ask.ask)
 
@@ -84,7 +87,7 @@ def _run_in_child(host: Host, ask: Request, until_s: float, heard: _Heard, meanw
                 meanwhile()
                 heard.listen(host, child, until_s)
         finally:
-            heard.status = child.leave(has_ended=heard.is_silent or heard.is_done)
+            heard.status = child.leave(_PATIENCE_S)
             if heard.status is None:
                 _left.append((child, tuple(gap.check for gap in heard.missing())))
 

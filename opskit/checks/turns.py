@@ -102,13 +102,15 @@ class Turns:
                     self._lent.add(thread)
                     self._hand_over()
 
-    def wait(self, until_s: float) -> bool:
-        """Wait until all threads have ended, lending turns, but no longer than to this moment. Whether they have."""
+    def wait(self, until_s: float, is_done: Callable[[], bool] = lambda: False) -> bool:
+        """Wait until all threads have ended or it is done, lending turns, but no longer than to this moment. Whether that came."""
         while True:
             with self._lock:
                 left_s = until_s - time.monotonic()
-                if not self._running or left_s <= 0:
-                    return not self._running
+                if not self._running or is_done():
+                    return True
+                if left_s <= 0:
+                    return False
                 self._ended.wait(min(_QUIET_S / 3, left_s))
             self.lend()
             for thread in self._silent(_HANGS_S):

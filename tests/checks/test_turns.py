@@ -150,7 +150,7 @@ def test_no_turn_is_lost_or_made_in_a_storm(monkeypatch):
     """40 threads sleep, breathe, hang a little and crash at random: at the end all have ended, and there is one turn."""
     monkeypatch.setattr("opskit.checks.turns._QUIET_S", 0.002)
     monkeypatch.setattr("opskit.checks.turns._BREATH_S", 0.0)
-    turns, track, drawn = Turns(), Track(), random.Random(7)
+    turns, track, drawn = Turns(), Track(), random.Random(7)  # noqa: S311
 
     def work(plan):
         for what in plan:

@@ -11,6 +11,7 @@ import os
 import select
 import signal
 import socket
+import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -71,8 +72,13 @@ class Child:
         if not self._is_reaped:
             os.kill(self.pid, signal.SIGTERM)
 
-    def leave(self, *, has_ended: bool) -> int | None:
-        """Read no more of it, without a signal: wait for it if it has ended or is about to; else it ends with us. As `reap`."""
+    def leave(self, patience_s: float) -> int | None:
+        """Read no more of it, without a signal: wait so long for its end; later it ends with us. As `reap`."""
+        until_s = time.monotonic() + patience_s
+        has_ended = False
+        while not has_ended and (left_s := until_s - time.monotonic()) > 0 and wait_for([self], left_s):
+            with suppress(OSError, BugInChild):
+                has_ended = self.receive() is None
         self._messages.close()
         return self.reap(wait=has_ended)
 
@@ -162,7 +168,9 @@ def close_from(first: int) -> None:
     os.closerange(first, last + 1)
 
 
-def _run(work: Callable[[Send], None], messages: socket.socket, parent: int, keep: set[int], *, patient: bool) -> NoReturn:
+def _run(
+    work: Callable[[Send], None], messages: socket.socket, parent: int, keep: set[int], *, patient: bool
+) -> NoReturn:
     send = _sender(messages, patient=patient)
     try:
         signal.signal(signal.SIGTERM, _stop)

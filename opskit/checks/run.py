@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 __all__ = ["Request", "preload", "run_checks"]
 
 _LAST_S = 0.1  # of the deadline: for ranking and showing
-_PATIENCE_S = 0.02  # for the end of a child that has said all
 _LATE = "it did not finish by the deadline"
 _left: list[tuple[Child, tuple[str, ...]]] = []  # children that hang, and the checks that did
 _imported: list[str] = []  # what the last round imported
@@ -87,7 +86,7 @@ def _run_in_child(host: Host, ask: Request, until_s: float, heard: _Heard, meanw
                 meanwhile()
                 heard.listen(host, child, until_s)
         finally:
-            heard.status = child.leave(_PATIENCE_S)
+            heard.status = child.leave(has_ended=heard.is_done)
             if heard.status is None:
                 _left.append((child, tuple(gap.check for gap in heard.missing())))
 

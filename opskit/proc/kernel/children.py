@@ -27,6 +27,7 @@ _IGNORED = (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGTSTP)  # the
 _MANY_FDS = 1 << 16  # where /proc does not list them
 _LARGEST_MESSAGE, _PART_BYTES = 1 << 18, 1 << 15
 _MORE = b"+"  # begins a part of a message that is not its last
+_END_S, _GRACE_S = 1.0, 0.02  # how long a child is waited for that is about to end, or may be
 _LONGEST_POLL_MS = (1 << 31) - 1  # 24 days
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -72,9 +73,9 @@ class Child:
         if not self._is_reaped:
             os.kill(self.pid, signal.SIGTERM)
 
-    def leave(self, patience_s: float) -> int | None:
-        """Read no more of it, without a signal: wait so long for its end; later it ends with us. As `reap`."""
-        until_s = time.monotonic() + patience_s
+    def leave(self, *, has_ended: bool) -> int | None:
+        """Read no more of it, without a signal: wait for it if it has ended or is about to; else it ends with us. As `reap`."""
+        until_s = time.monotonic() + (_END_S if has_ended else _GRACE_S)
         has_ended = False
         while not has_ended and (left_s := until_s - time.monotonic()) > 0 and wait_for([self], left_s):
             with suppress(OSError, BugInChild):

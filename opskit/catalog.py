@@ -131,7 +131,7 @@ _EXPLAIN_NONE = {
         "threads-nearly-none-left", "rlimit-nearly-used", "memory-near-limit", "memory-commit-limit",
         "file-max-nearly-used", "inotify-instances-nearly-used", "inotify-watches-nearly-used",
         "epoll-watches-nearly-used", "disk-inodes-used-up", "disk-full",
-        "clock-unsynchronised", "clock-timezone-offset", "clock-stepped", "clock-rtc-offset", "clock-faked",
+        "clock-unsynchronised", "clock-timezone-offset", "clock-stepped", "clock-rtc-offset", "clock-faked", "clock-offset",
         "tcp-listen-queue-fills", "tcp-ports-nearly-exhausted", "tcp-orphans", "conntrack-nearly-full",
     ),
     "slow": (
@@ -178,7 +178,6 @@ FINDINGS: dict[str, tuple[str, tuple[str, ...]]] = {
     "oom-killed": ("stuck", ("oom-reported", "oom-counted", "exit-137")),
     "clock-daemon-unsynchronised": ("soon", ("clock-unsynchronised", "clock-offset")),
     "clock-two-daemons": ("soon", ("clock-stepped", "clock-offset")),
-    "clock-offset": ("soon", ("clock-rate",)),
     "pipe-deadlock": ("stuck", ("pipe-full-writer-blocked",)),
     "tcp-listen-queue-full": ("stuck", ("tcp-listen-overflows", "tcp-syn-queue-full", "tcp-listen-queue-fills")),
     "tcp-peer-does-not-read": ("stuck", ("pool-exhausted", "connections-exhausted")),

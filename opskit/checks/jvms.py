@@ -24,7 +24,7 @@ def check(look: Look) -> Outcome:
 
 
 def _gaps(look: Look, facts: Facts) -> Iterator[Gap]:
-    root = "permission denied: run as root"
+    root = "permission denied" if look.host.is_root else "permission denied: run as root"
     if facts.denied:
         yield Gap("jvms", f"whether {plural(facts.denied, 'process is a JVM', 'processes are JVMs')}", root)
     if facts.closed:

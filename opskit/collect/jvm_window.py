@@ -96,7 +96,7 @@ def _see(host: Host, jvm: Jvm, mounts: list[Mount]) -> Seen | None:
     perf = CounterReader(host.fs, jvm.perf, None).read()
     try:
         return see_jvm(host, jvm if perf is None else jvm._replace(perf=perf), mounts, None, now_s, at_s)
-    except (*GONE, *DENIED, BadInput):
+    except (*GONE, DENIED, BadInput):
         return None
 
 

@@ -31,3 +31,10 @@ class KeptReads:
         self.before_read()
         value = self._values[key] = read(parse, path)
         return value
+
+    def once(self, key: object, make: Callable[[], T]) -> T:
+        """What `make` returns, made once for this key: a walk that several collectors need."""
+        place = key, ""
+        if place not in self._values:
+            self._values[place] = make()
+        return cast("T", self._values[place])

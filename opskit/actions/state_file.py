@@ -33,7 +33,9 @@ class StateFile:
         while self._open() and not self._is_locked():
             self.close()
             if host.monotonic() >= until_s:
-                raise TargetTimeout(f"{path}: another run of opskit has used it for {wait_s:g} s; try again, or name another file")
+                raise TargetTimeout(
+                    f"{path}: another run of opskit has used it for {wait_s:g} s; try again, or name another file"
+                )
             host.sleep(_TRY_S)
         try:
             outfile.check(path, option)

@@ -33,7 +33,9 @@ def process_of_word(host: Host, word: str) -> int | None:
         finally:
             child.leave(has_ended=message is not None)
     if message is None:
-        raise TargetTimeout(f"searching for {word!r} took more than {_LONGEST_S:g} s: the maps of a process are locked; give its PID")
+        raise TargetTimeout(
+            f"searching for {word!r} took more than {_LONGEST_S:g} s: the maps of a process are locked; give its PID"
+        )
     if "error" in message:
         error = OpskitError(message["error"])
         error.lines = tuple(message["lines"])

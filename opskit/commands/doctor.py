@@ -42,7 +42,9 @@ class CheckName(click.ParamType):
                 near = difflib.get_close_matches(name.lower(), CHECKS, n=1, cutoff=0.5)
                 meant = f", did you mean {near[0]!r}?" if near else ""
                 option_name = param.opts[-1] if param is not None else "--only"
-                raise UsageError(f"{option_name}: no check is named {name!r}{meant}; the checks are {', '.join(CHECKS)}")
+                raise UsageError(
+                    f"{option_name}: no check is named {name!r}{meant}; the checks are {', '.join(CHECKS)}"
+                )
         return names
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:  # noqa: ARG002

@@ -1,8 +1,8 @@
 """Paragraphs for a terminal: folded at its width below their lead, or cut to one line.
 
- 1. stuck  deadlock of 2 threads in 25395 (orders): "deadlock-A" waits for a lock
-           held by "deadlock-B"
-           next: opskit jpmp 25395 --locks
+1. stuck  deadlock of 2 threads in 25395 (orders): "deadlock-A" waits for a lock
+          held by "deadlock-B"
+          next: opskit jpmp 25395 --locks
 """
 
 from __future__ import annotations
@@ -84,10 +84,10 @@ def _fold(text: str, room: int) -> Iterator[str]:
             yield line
             line = ""
         elif line:
-            word = f"{line} {word}"  # noqa: PLW2901
+            word = f"{line} {word}"
         while _cells(word) > room:  # a path, a name
             part = next(size for size in range(min(room, len(word)), 0, -1) if _cells(word[:size]) <= room)
             yield word[:part]
-            word = word[part:]  # noqa: PLW2901
+            word = word[part:]
         line = word
     yield line

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from opskit.analysis.doctor.result import Problem, Result
     from opskit.analysis.doctor.seen import Place
@@ -15,35 +15,35 @@ if TYPE_CHECKING:
 
 
 class Numbered(NamedTuple):
-    """A finding. `cause`: the number of the problem that explains it. `like`: of the listed one of its code. `more`: as in Effect."""
+    """A finding. `cause`: the number of the nearest one that explains it. `like`: of the problem of its code that stands for it."""
 
     number: int
     finding: Finding
     cause: int | None = None
     like: int | None = None
-    effects: tuple[int, ...] = ()
-    more: int = 0
+    effects: tuple[int, ...] = ()  # of a problem: what it explains, step by step
 
 
 def flat(result: Result) -> list[Numbered]:
-    """Problems have the numbers of the list, from 1; their effects and the others follow, then what is collapsed."""
-    number = len(result.problems)
-    heads: list[Numbered] = []
-    rest: list[Numbered] = []
-    for at, problem in enumerate(result.problems, 1):
-        first = number + 1
-        for effect in problem.effects:
-            number += 1
-            rest.append(Numbered(number, effect.finding, cause=at, more=effect.more))
-        heads.append(Numbered(at, problem.finding, effects=tuple(range(first, number + 1))))
-        for other in problem.others:
-            number += 1
-            rest.append(Numbered(number, other, like=at))
-    for collapsed in result.collapsed:
-        for finding in collapsed.findings:
-            number += 1
-            rest.append(Numbered(number, finding))
-    return [*heads, *rest]
+    """Problems have the numbers of the list, from 1; the others of their code and their effects follow, then what is collapsed."""
+    ordered = [problem.finding for problem in result.problems]
+    for problem in result.problems:
+        ordered += [*problem.others, *_effects(problem)]
+    ordered += [finding for each in result.collapsed for finding in each.findings]
+    numbers = {finding: number for number, finding in reversed([*enumerate(ordered, 1)])}
+    like = {other: at for at, problem in enumerate(result.problems, 1) for other in problem.others}
+    effects = [tuple(numbers[each] for each in _effects(problem)) for problem in result.problems]
+    return [
+        Numbered(
+            number, finding, numbers.get(result.causes.get(finding, finding)) if finding in result.causes else None,
+            like.get(finding), effects[number - 1] if number <= len(effects) else (),
+        )
+        for number, finding in enumerate(ordered, 1)
+    ]  # fmt: skip
+
+
+def _effects(problem: Problem) -> list[Finding]:
+    return [finding for effect in problem.effects for finding in (effect.finding, *effect.others)]
 
 
 def listed(problems: Iterable[Problem]) -> Iterator[Finding]:
@@ -53,18 +53,10 @@ def listed(problems: Iterable[Problem]) -> Iterator[Finding]:
         yield from problem.others
 
 
-def chain(entity: Entity | None) -> Iterator[Entity]:
-    """The entity, and those around it."""
-    while entity is not None:
-        yield entity
-        entity = entity.inside
-
-
-def label(entity: Entity, places: dict[int, Place] | object) -> str:
+def label(entity: Entity, places: Mapping[int, Place]) -> str:
     """`25393 (billing)`; `thread 25401 of 25393 (billing)`; the path of a cgroup; `host`."""
-    known = places if isinstance(places, dict) else {}
     if entity.kind == "process":
-        place = known.get(entity.id)
+        place = places.get(entity.id) if isinstance(entity.id, int) else None
         return f"{entity.id} ({place.name})" if place is not None else entity.name
     if entity.inside is not None and entity.inside.kind == "process":
         name = entity.name if entity.name.startswith(entity.kind) else f"{entity.kind} {entity.name}"

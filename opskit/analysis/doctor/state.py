@@ -10,7 +10,9 @@ import json
 import re
 from typing import TYPE_CHECKING, Any
 
-from opskit.analysis.doctor.flat import chain, flat, label, listed
+from opskit.analysis.doctor.flat import label, listed
+from opskit.analysis.doctor.places import chain
+from opskit.analysis.doctor.watched import key_of
 from opskit.errors import BadInput
 from opskit.quantities import twelve_digits
 from opskit.records import NamedTuple
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 
     from opskit.analysis.doctor.result import Result
     from opskit.analysis.doctor.seen import Place
+    from opskit.analysis.doctor.watched import Key
     from opskit.analysis.finding import Entity, Finding
 
 FORMAT = 1
@@ -97,17 +100,16 @@ def compare(result: Result, before: State | None, host: str, words: Sequence[str
 
 def _kept(result: Result, old: Mapping[tuple[str, str], Kept]) -> dict[tuple[str, str], Kept]:
     seen = result.seen
-    on_list = {(each.code, each.entity) for each in listed(result.problems)}
-    found = {(each.finding.code, each.finding.entity): each.finding for each in flat(result)}
-    by_check: dict[tuple[str, Entity], set[str]] = {}
+    on_list = {key_of(each) for each in listed(result.problems)}
+    by_check: dict[Key, set[str]] = {}
     for check in seen.checked:
         for each in check.outcome.findings:
-            found.setdefault((each.code, each.entity), each)
-            by_check.setdefault((each.code, each.entity), set()).add(check.name)
+            by_check.setdefault(key_of(each), set()).add(check.name)
     kept: dict[tuple[str, str], Kept] = {}
-    for key, finding in found.items():
+    for finding in result.findings:
         if finding.severity == "note":
             continue
+        key = key_of(finding)
         name = finding.code, lasting_key(finding.entity, seen.places)
         since_s = old[name].since_s if name in old else seen.at_s
         was_listed = name in old and old[name].is_listed
@@ -138,7 +140,7 @@ def lasting_key(entity: Entity, places: Mapping[int, Place]) -> str:
     """A name that a restart of the process, its container or the machine does not change: `thread in process java`."""
     parts = []
     for each in chain(entity):
-        inside = [around.kind for around in chain(each.inside)]
+        inside = [around.kind for around in chain(each)][1:]
         if each.kind == "process":
             place = places.get(each.id) if isinstance(each.id, int) else None
             parts.append(f"process {place.name}" if place is not None else "process")
@@ -164,9 +166,9 @@ def parse_state(text: str, source: str) -> State:
         content = json.loads(text)
     except (ValueError, RecursionError):
         raise _bad(source, "it is not a state file of opskit doctor, or it is damaged") from None
-    number = content.get(_MARK) if isinstance(content, dict) else None
-    if not _is(number, int):
+    if not isinstance(content, dict) or not _is(content.get(_MARK), int):
         raise _bad(source, "it is not a state file of opskit doctor")
+    number = content[_MARK]
     if number > FORMAT:
         raise _bad(source, f"a newer opskit wrote it (format {number:.0f}; this one knows {FORMAT})")
     words, found = content.get("words"), content.get("findings")

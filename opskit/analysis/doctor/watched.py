@@ -8,18 +8,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from opskit.analysis.doctor.flat import flat, listed
+from opskit.analysis.doctor.flat import listed
+from opskit.analysis.doctor.places import key_of as key_of_entity
 from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from opskit.analysis.doctor.result import Result
-    from opskit.analysis.finding import Entity, Finding
+    from opskit.analysis.finding import Finding
 
 _MOST = 10_000  # that are remembered
 
-Key = tuple[str, "Entity"]
+Key = tuple[object, ...]  # code and entity
 
 
 class Past(NamedTuple):
@@ -51,7 +52,7 @@ class Watched(NamedTuple):
 
 def key_of(finding: Finding) -> Key:
     """By what a finding is recognized."""
-    return finding.code, finding.entity
+    return finding.code, *key_of_entity(finding.entity)
 
 
 class Tracker:
@@ -66,7 +67,7 @@ class Tracker:
         self._sample += 1
         at_s = result.seen.at_s
         on_list = {key_of(finding): finding for finding in listed(result.problems)}
-        present = {**{key_of(each): each for each in _troubles(result)}, **on_list}
+        present = {**{key_of(each): each for each in result.findings if each.severity != "note"}, **on_list}
         came = [finding for key, finding in present.items() if self._note(key, finding, at_s) and key in on_list]
         for key in on_list:
             self._past[key] = self._past[key]._replace(was_listed=True)
@@ -119,10 +120,3 @@ class Tracker:
         while len(self._past) > _MOST:
             oldest = min(self._past, key=lambda key: (self._past[key].gone_s is None, self._past[key].last_s))
             del self._past[oldest]
-
-
-def _troubles(result: Result) -> Iterator[Finding]:
-    """Every error and warning, also those that an effect only counts."""
-    for each in result.seen.checked:
-        yield from (finding for finding in each.outcome.findings if finding.severity != "note")
-    yield from (each.finding for each in flat(result) if each.finding.severity != "note")

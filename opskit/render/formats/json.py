@@ -39,7 +39,10 @@ def render(report: Report) -> str:
 
 def schema(fields: Sequence[Field[Any]]) -> Mapping[str, Any]:
     """The JSON Schema of the object of a command with these fields."""
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **object_schema([*HEAD, *fields, *_tail(fields)])}
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        **object_schema([*HEAD, *fields, *_tail(fields)]),
+    }
 
 
 def _tail(own: Sequence[Field[Any]]) -> Sequence[Field[Report]]:

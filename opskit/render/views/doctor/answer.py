@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from opskit.analysis.doctor.state import Changes
     from opskit.analysis.doctor.watched import Watched
 
-CLASSES = ("stuck", "slow", "soon", "tools", "tidy")
 _NEEDS_ASK = "--ask"
 _MOST_SUBJECTS = 2
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from opskit.analysis.doctor.flat import Numbered
+    from opskit.analysis.doctor.result import Problem
     from opskit.analysis.doctor.seen import Checked, Gap
     from opskit.analysis.doctor.state import Changes, Kept
     from opskit.analysis.doctor.watched import Past
@@ -70,14 +71,15 @@ def _at(name: str) -> Callable[[Row], object]:
 
 NUMBERS: Sequence[Field[Row]] = (
     Field("number", COUNT, value=_at("number"), help="problems have 1 and up, as they are listed"),
-    Field("cause", COUNT, value=_at("cause"), help="the number of the problem that explains it"),
+    Field("cause", COUNT, value=_at("cause"), help="the number of the nearest finding that explains it"),
     Field("like", COUNT, value=_at("like"), help="the number of the problem of the same code that stands for it"),
     Field("effects", list_of(COUNT), value=_at("effects"), help="numbers of the findings that it explains"),
-    Field("more", COUNT, value=_at("more"), help="of an effect: so many more of its code have the same cause"),
 )
 ROW: Sequence[Field[Row]] = (*NUMBERS, *map(_of_finding, FINDING))
 PROBLEM: Sequence[Field[Row]] = (
     *ROW,
+    Field("worst_class", value=lambda row: _problem(row).class_, help="of it and its effects: by this it is ranked"),
+    Field("worst_severity", value=lambda row: _problem(row).severity),
     Field("since_utc", _TIME, value=lambda row: _since(row), help="with -w: since when it stands"),
     Field("change", value=lambda row: _change(row), help="with --since-file: new or worse; null: as before"),
 )
@@ -140,6 +142,10 @@ DOCUMENT: Sequence[Field[Answer]] = (
 )  # fmt: skip
 
 
+def _problem(row: Row) -> Problem:
+    return row.answer.result.problems[row.numbered.number - 1]
+
+
 def _since(row: Row) -> str | None:
     watched = row.answer.watched
     return utc(watched.since_s.get(key_of(row.numbered.finding))) if watched is not None else None
@@ -185,7 +191,7 @@ def metrics(answer: Answer) -> Iterator[Metrics]:
     counted: Counter[tuple[str, str, str]] = Counter()
     for each in answer.findings:
         finding = each.finding
-        counted[finding.code, finding.severity, finding.class_] += 1 + each.more
+        counted[finding.code, finding.severity, finding.class_] += 1
     rows = [Counted(*labels, number) for labels, number in counted.items()]
     yield Metrics("opskit_doctor", COUNTED, rows)
     yield Metrics("opskit_doctor", RUN, [answer])

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from opskit.analysis.doctor.result import Problem
+    from opskit.analysis.doctor.watched import Watched
     from opskit.analysis.finding import Finding
     from opskit.render.views.doctor.answer import Answer, Shown
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 def text(answer: Answer, shown: Shown) -> Iterator[str]:
     """The lines of `-f text`; of a later sample of a watch, and of a later run with a state file, the changes alone."""
     if shown.repeats and answer.watched is not None and answer.watched.sample > 1:
-        lines = _changes(answer)
+        lines = _changes(answer, answer.watched)
     elif answer.changes is not None and answer.exit_code == 0 and not answer.changes.gone and not shown.verbose:
         lines = iter(()) if answer.changes.since_s is not None else iter([sentences.verdict(answer)])
     else:
@@ -33,7 +34,7 @@ def _whole(answer: Answer, shown: Shown) -> Iterator[str]:
     yield sentences.verdict(answer)
     for number, problem in sentences.reported(answer):
         mark = sentences.changed(answer).get(key_of(problem.finding), "")
-        head = f"{number}. {problem.finding.class_} {f'{mark} ' if mark else ''}"
+        head = f"{number}. {problem.class_} {f'{mark} ' if mark else ''}"
         yield from (_in_full if shown.all_ else _in_short)(answer, problem, head)
     if answer.changes is not None:
         yield from (f"gone {each.code} ({each.subject}): {each.summary}" for each in answer.changes.gone)
@@ -61,8 +62,7 @@ def _in_short(answer: Answer, problem: Problem, head: str) -> Iterator[str]:
 def _in_full(answer: Answer, problem: Problem, head: str) -> Iterator[str]:
     yield f"{head}{_line(problem.finding, answer)}{_evidence(problem.finding)}"
     for effect in problem.effects:
-        more = f"; {effect.more:,} more" if effect.more else ""
-        yield f"  so: {_line(effect.finding, answer)}{_evidence(effect.finding)}{more}"
+        yield from (f"  so: {_line(each, answer)}{_evidence(each)}" for each in (effect.finding, *effect.others))
     yield from (f"  same: {_line(each, answer)}{_evidence(each)}" for each in problem.others)
     yield from (f"  {name}: {value}" for name, value in _commands(problem.finding))
 
@@ -96,9 +96,7 @@ def _commands(finding: Finding) -> Iterator[tuple[str, str]]:
             yield name, value
 
 
-def _changes(answer: Answer) -> Iterator[str]:
-    watched = answer.watched
-    assert watched is not None
+def _changes(answer: Answer, watched: Watched) -> Iterator[str]:
     for finding in watched.came:
         since_s = watched.since_s.get(key_of(finding), watched.at_s)
         word = "new" if since_s == watched.at_s else "back"
@@ -115,7 +113,7 @@ def listing(answer: Answer, shown: Shown) -> Iterator[str]:
         finding = problem.finding
         said = markdown(sentences.sentence(finding, answer.result))
         mark = sentences.changed(answer).get(key_of(finding), "")
-        yield f"{number}. **{finding.class_}** {f'({mark}) ' if mark else ''}{said} ({_code(finding.code)}{_more_evidence(finding)})"
+        yield f"{number}. **{problem.class_}** {f'({mark}) ' if mark else ''}{said} ({_code(finding.code)}{_more_evidence(finding)})"
         yield from (f"    - so: {markdown(each)}" for each in sentences.effects(problem, answer.result, None))
         yield from (f"    - same: {markdown(sentences.sentence(each, answer.result))}" for each in problem.others)
         yield from (f"    - {name}: {_code(value)}" for name, value in _commands(finding))

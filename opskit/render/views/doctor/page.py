@@ -75,18 +75,22 @@ def _fitting(
 
 def _forms(answer: Answer, number: int, problem: Problem) -> list[list[Paragraph]]:
     """With effects, with the next command, and as one line."""
-    first = _first(answer, number, problem.finding, sentences.heading(problem, answer.result))
+    first = _first(answer, number, problem, sentences.heading(problem, answer.result))
     lead = " " * len(first.lead)
     so = "; ".join(sentences.effects(problem, answer.result))
     then = [*_commands(problem.finding, lead)]
-    return [[first, *([Paragraph(f"so: {so}", lead)] if so else []), *then], [first, *then], [first._replace(is_cut=True)]]
+    return [
+        [first, *([Paragraph(f"so: {so}", lead)] if so else []), *then],
+        [first, *then],
+        [first._replace(is_cut=True)],
+    ]
 
 
-def _first(answer: Answer, number: int, finding: Finding, said: str) -> Paragraph:
-    mark = _mark(answer, finding)
-    lead = f"{number:>2}. {finding.class_:<5}  {mark}{'  ' if mark else ''}"
-    style = "bold" if finding.severity == "error" else ""
-    return Paragraph(said, lead, style, _STYLES.get(finding.class_, ""))
+def _first(answer: Answer, number: int, problem: Problem, said: str) -> Paragraph:
+    mark = _mark(answer, problem.finding)
+    lead = f"{number:>2}. {problem.class_:<5}  {mark}{'  ' if mark else ''}"
+    style = "bold" if problem.severity == "error" else ""
+    return Paragraph(said, lead, style, _STYLES.get(problem.class_, ""))
 
 
 def _mark(answer: Answer, finding: Finding) -> str:
@@ -110,7 +114,7 @@ def _all(answer: Answer, problems: Sequence[tuple[int, Problem]]) -> Iterator[Pa
     """Each problem with its evidence, every effect, and everything that has it too."""
     result = answer.result
     for number, problem in problems:
-        first = _first(answer, number, problem.finding, sentences.sentence(problem.finding, result))
+        first = _first(answer, number, problem, sentences.sentence(problem.finding, result))
         lead = " " * len(first.lead)
         yield first
         if problem.finding.evidence:
@@ -139,7 +143,9 @@ def _gone(answer: Answer) -> list[Paragraph]:
     elif answer.changes is not None:
         lines = [("", "gone", f"{each.subject}: {each.summary}") for each in answer.changes.gone]
     kept = [
-        Paragraph(text, f"    {class_:<5}  {when}  " if class_ else f"    {when}  ", "dim", is_cut=answer.watched is not None)
+        Paragraph(
+            text, f"    {class_:<5}  {when}  " if class_ else f"    {when}  ", "dim", is_cut=answer.watched is not None
+        )
         for class_, when, text in lines[:_MOST_GONE]
     ]
     left = len(lines) - len(kept)
@@ -149,7 +155,9 @@ def _gone(answer: Answer) -> list[Paragraph]:
 def _details(answer: Answer) -> Iterator[Paragraph]:
     """With -v: what each check looked at, its time and CPU time, and all that was not checked."""
     yield Paragraph("checked", style="bold")
-    width = max(len(name) for name in (*(each.name for each in answer.seen.checked), *(gap.check for gap in answer.gaps), ""))
+    width = max(
+        len(name) for name in (*(each.name for each in answer.seen.checked), *(gap.check for gap in answer.gaps), "")
+    )
     for check in sorted(answer.seen.checked, key=lambda each: each.name):
         yield Paragraph(_looked_at(check), f"  {check.name:<{width}}  ")
     if answer.gaps:
@@ -163,4 +171,3 @@ def _looked_at(check: Checked) -> str:
     looked_at = listed(check.outcome.looked_at, 8) or "done"
     found = len(check.outcome.findings)
     return f"{looked_at}; {f'{found:,} found; ' if found else ''}{duration(check.took_s)}{cpu}"
-

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from opskit.analysis.doctor.flat import chain, label, listed
-from opskit.quantities import duration, listed as shortened, plural
-from opskit.render.views.doctor.answer import CLASSES, utc
+from opskit.analysis.doctor.flat import label, listed
+from opskit.analysis.doctor.places import chain
+from opskit.analysis.doctor.result import CLASSES
+from opskit.analysis.doctor.watched import key_of
+from opskit.quantities import duration, plural
+from opskit.quantities import listed as shortened
+from opskit.render.views.doctor.answer import utc
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from opskit.analysis.doctor.result import Problem, Result
+    from opskit.analysis.doctor.state import Changes
+    from opskit.analysis.doctor.watched import Key
     from opskit.analysis.finding import Finding
     from opskit.render.views.doctor.answer import Answer
 
@@ -26,28 +32,25 @@ def verdict(answer: Answer) -> str:
     if not answer.seen.checked:
         return f"nothing was checked {answer.place}"
     if answer.changes is not None:
-        return _verdict_of_changes(answer)
+        return _verdict_of_changes(answer, answer.changes)
     if not problems:
         said = f"no problem found {answer.place}"
         return f"{said}; {checked(answer)}" if is_healthy(answer) else said
-    return f"{plural(len(problems), 'problem')} {answer.place}: {_by_class([each.finding for each in problems])}"
+    return f"{plural(len(problems), 'problem')} {answer.place}: {_by_class([each.class_ for each in problems])}"
 
 
-def _verdict_of_changes(answer: Answer) -> str:
-    changes = answer.changes
-    assert changes is not None
+def _verdict_of_changes(answer: Answer, changes: Changes) -> str:
     counted = {"new": len(changes.new), "worse": len(changes.worse), "gone": len(changes.gone)}
     said = ", ".join(f"{number} {what}" for what, number in counted.items() if number)
     stand = f"; {plural(changes.stand, 'problem')} as before" if changes.stand else ""
     if changes.since_s is None:
         found = plural(len(changes.new), "problem") if changes.new else "no problem"
-        classes = f": {_by_class(changes.new)}" if changes.new else ""
+        classes = f": {_by_class([each.class_ for each in changes.new])}" if changes.new else ""
         return f"{found} {answer.place}{classes} (first run with this state file)"
     return f"{said or 'nothing has changed'} {answer.place} since {utc(changes.since_s)}{stand}"
 
 
-def _by_class(findings: Sequence[Finding]) -> str:
-    classes = [finding.class_ for finding in findings]
+def _by_class(classes: Sequence[str]) -> str:
     return ", ".join(f"{classes.count(each)} {each}" for each in CLASSES if each in classes)
 
 
@@ -72,7 +75,7 @@ def effects(problem: Problem, result: Result, most: int | None = _EFFECTS) -> It
     for effect in shown:
         said = sentence(effect.finding, result)
         for part in (f"{head}: ", f"{head} "):  # the cause's sentence names it already
-            said = said[len(part) :] if said.startswith(part) else said
+            said = said.removeprefix(part)
         yield f"{said} (and {effect.more:,} more)" if effect.more else said
     left = problem.effects[len(shown) :]
     if left:
@@ -155,16 +158,12 @@ def asked(answer: Answer) -> Iterator[str]:
             yield f"asked {name} for a thread dump, which paused it {paused}"
 
 
-def changed(answer: Answer) -> dict[tuple[str, object], str]:
-    """`new` or `worse`, by a finding's code and entity."""
+def changed(answer: Answer) -> dict[Key, str]:
+    """`new` or `worse`, by the finding."""
     changes = answer.changes
     if changes is None:
         return {}
-    return {
-        (each.code, each.entity): word
-        for word, found in (("new", changes.new), ("worse", changes.worse))
-        for each in found
-    }
+    return {key_of(each): word for word, found in (("new", changes.new), ("worse", changes.worse)) for each in found}
 
 
 def reported(answer: Answer) -> list[tuple[int, Problem]]:
@@ -174,7 +173,5 @@ def reported(answer: Answer) -> list[tuple[int, Problem]]:
     if answer.changes is None:
         return numbered
     return [
-        (number, problem)
-        for number, problem in numbered
-        if any((each.code, each.entity) in marks for each in listed([problem]))
+        (number, problem) for number, problem in numbered if any(key_of(each) in marks for each in listed([problem]))
     ]

@@ -55,6 +55,7 @@ class LazyGroup(click.Group):
         pid = _process(ctx, name)
         if pid is None:
             ctx.fail(f"no such command or process {name!r}{_suggestion(name)}; opskit --help lists them")
+        ctx.meta["opskit.word"] = name  # it outlives the PID, which is not searched for again
         return "doctor", self.get_command(ctx, "doctor"), [str(pid), *args[1:]]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002

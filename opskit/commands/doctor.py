@@ -27,7 +27,7 @@ _STATE = "--since-file"
 _EVERY = "With -w: time between samples (500ms, 10s, 5m; default 10s)."
 
 
-class CheckName(click.ParamType):
+class CheckName(click.ParamType):  # type: ignore[type-arg, unused-ignore]
     """Names of checks, separated by commas."""
 
     name = "check"
@@ -119,12 +119,14 @@ def _since(run: Run, request: Any, shown: Shown, path: str) -> int:
     from opskit.actions.state_file import StateFile
     from opskit.analysis.doctor.state import check_scope, compare, dump_state, parse_state
 
+    first = click.get_current_context().meta.get("opskit.word")  # of `opskit orders`
+    words = request.words if first is None else (first, *request.words[1:])
     file = StateFile(path, _STATE, run.host, request.deadline_s + _WAIT_S)
     before = None if file.text is None else parse_state(file.text, path)
     if before is not None:
-        check_scope(before, run.host.name, request.words, path)
+        check_scope(before, run.host.name, words, path)
     result = _look(run, request)
-    changes = compare(result, before, run.host.name, request.words)
+    changes = compare(result, before, run.host.name, words)
     report = _report(run, result, shown, changes=changes)
     if result.seen.checked:
         file.write(dump_state(changes.state))

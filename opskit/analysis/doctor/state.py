@@ -171,17 +171,13 @@ def parse_state(text: str, source: str) -> State:
     number = content[_MARK]
     if number > FORMAT:
         raise _bad(source, f"a newer opskit wrote it (format {number:.0f}; this one knows {FORMAT})")
-    words, found = content.get("words"), content.get("findings")
-    is_whole = (
-        _is(content.get("host"), str)
-        and _is_time(content.get("at_s"))
-        and _all_are(words, str)
-        and isinstance(found, list)
-    )
-    kept = [_kept_of(each) for each in found] if is_whole else [None]
-    if None in kept:
+    host, words, at_s, found = (content.get(name) for name in ("host", "words", "at_s", "findings"))
+    if not (_is(host, str) and _all_are(words, str) and _is_time(at_s) and isinstance(found, list)):
         raise _bad(source, "it is damaged")
-    return State(content["host"], tuple(words), content["at_s"], tuple(each for each in kept if each is not None))
+    kept = [each for each in map(_kept_of, found) if each is not None]
+    if len(kept) < len(found):
+        raise _bad(source, "it is damaged")
+    return State(str(host), tuple(words or ()), at_s or 0, tuple(kept))
 
 
 def _bad(source: str, why: str) -> BadInput:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from opskit.analysis.doctor.flat import label
 from opskit.analysis.doctor.watched import key_of
 from opskit.escape import markdown, printable
 from opskit.render.views.doctor import sentences
@@ -32,7 +31,7 @@ def text(answer: Answer, shown: Shown) -> Iterator[str]:
 
 def _whole(answer: Answer, shown: Shown) -> Iterator[str]:
     yield sentences.verdict(answer)
-    for number, problem in sentences.reported(answer):
+    for number, problem in sentences.reported(answer, shown):
         mark = sentences.changed(answer).get(key_of(problem.finding), "")
         head = f"{number}. {problem.class_} {f'{mark} ' if mark else ''}"
         yield from (_in_full if shown.all_ else _in_short)(answer, problem, head)
@@ -79,15 +78,12 @@ def _coverage(answer: Answer, shown: Shown) -> Iterator[str]:
 
 
 def _line(finding: Finding, answer: Answer) -> str:
-    return f"{finding.severity} {finding.code} ({_subject(finding, answer)}): {finding.summary}"
+    said = sentences.sentence(finding, answer.result)
+    return f"{finding.severity} {finding.code} ({finding.entity.name}): {said}"
 
 
 def _evidence(finding: Finding) -> str:
     return f" ({finding.evidence})" if finding.evidence else ""
-
-
-def _subject(finding: Finding, answer: Answer) -> str:
-    return label(finding.entity, answer.seen.places)
 
 
 def _commands(finding: Finding) -> Iterator[tuple[str, str]]:
@@ -109,7 +105,7 @@ def _changes(answer: Answer, watched: Watched) -> Iterator[str]:
 
 def listing(answer: Answer, shown: Shown) -> Iterator[str]:
     """The numbered list of Markdown, what is collapsed, and what was checked."""
-    for number, problem in sentences.reported(answer):
+    for number, problem in sentences.reported(answer, shown):
         finding = problem.finding
         said = markdown(sentences.sentence(finding, answer.result))
         mark = sentences.changed(answer).get(key_of(finding), "")

@@ -26,7 +26,7 @@ _ROOM = 200  # characters for what was not checked, off a terminal
 
 def page(answer: Answer, shown: Shown, width: int | None, height: int | None) -> list[Paragraph]:
     """The whole answer. `width` and `height`: of the terminal; None: no terminal, or no more than it holds is asked for."""
-    problems = sentences.reported(answer)
+    problems = sentences.reported(answer, shown)
     head = [Paragraph(_verdict(answer), style="bold")]
     below = [*_gone(answer), *_below(answer, shown, width)]
     room = _MOST_ROWS if height is None else min(height - 1, _MOST_ROWS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from opskit.analysis.doctor.flat import label, listed
@@ -19,11 +20,12 @@ if TYPE_CHECKING:
     from opskit.analysis.doctor.state import Changes
     from opskit.analysis.doctor.watched import Key
     from opskit.analysis.finding import Finding
-    from opskit.render.views.doctor.answer import Answer
+    from opskit.render.views.doctor.answer import Answer, Shown
 
 _EFFECTS, _OTHERS = 3, 3
 _LONGEST_REASON = 60
 _BUG = "a bug in opskit"
+_PROCESS = re.compile(r"(?<![0-9])[0-9]{1,10} \(")  # `25393 (billing)`
 
 
 def verdict(answer: Answer) -> str:
@@ -63,7 +65,7 @@ def heading(problem: Problem, result: Result) -> str:
 def sentence(finding: Finding, result: Result) -> str:
     """The summary, which names its subject."""
     names = [str(each.id) for each in chain(finding.entity) if each.id is not None]
-    if not names or any(name in finding.summary for name in names):
+    if not names or any(name in finding.summary for name in names) or _PROCESS.search(finding.summary):
         return finding.summary
     return f"{label(finding.entity, result.seen.places)}: {finding.summary}"
 
@@ -166,11 +168,11 @@ def changed(answer: Answer) -> dict[Key, str]:
     return {key_of(each): word for word, found in (("new", changes.new), ("worse", changes.worse)) for each in found}
 
 
-def reported(answer: Answer) -> list[tuple[int, Problem]]:
+def reported(answer: Answer, shown: Shown) -> list[tuple[int, Problem]]:
     """The problems to show with their numbers: all, or those that are new or worse since the last run."""
     numbered = [*enumerate(answer.result.problems, 1)]
     marks = changed(answer)
-    if answer.changes is None:
+    if answer.changes is None or shown.all_:
         return numbered
     return [
         (number, problem) for number, problem in numbered if any(key_of(each) in marks for each in listed([problem]))

@@ -12,10 +12,10 @@ from opskit import shell
 from opskit.analysis.finding import Entity, Finding, most_severe_first
 from opskit.analysis.jvms import (
     GC_PERCENT,
-    THROTTLED_PERCENT,
     find_kills,
     find_near_limit,
     find_stuck,
+    find_throttling,
     find_young,
     row_of,
     shares,
@@ -33,11 +33,12 @@ if TYPE_CHECKING:
     from opskit.collect.jvms import Seen
 
 _FEW = 3  # pauses or periods; fewer are a moment
-_PLAIN_PERCENT, _AT_START_PERCENT = 30.0, 40.0  # of a window; of one in the JVM's first seconds, in which its heap grows
+# In percent of a window; of one in the JVM's first seconds, in which its heap grows.
+_PLAIN_PERCENT, _AT_START_PERCENT = 30.0, 40.0
 _WARM_S = 10.0
 _FULL = 0.9  # of the old generation, after a full collection
 # After the first `; ` of these summaries comes advice.
-_WITH_ADVICE = frozenset({"jvm-near-memory-limit", "jvm-heap-above-memory-limit", "jvm-oom-killed"})
+_WITH_ADVICE = frozenset({"memory-near-limit", "memory-heap-outgrows-limit", "oom-killed"})
 
 
 class Share(NamedTuple):
@@ -79,7 +80,7 @@ def _of_pair(facts: Facts, pair: Pair) -> Iterator[Finding]:
     if pair.before is not None and now.stopped is None:
         yield from _full(row)
         yield from _gc(row)
-        yield from _throttled(row)
+        yield from find_throttling(row)
         yield from find_young(row)
 
 
@@ -105,7 +106,8 @@ def _alone(finding: Finding, seen: Seen) -> Finding:
     advice: str | None = None
     if finding.code in _WITH_ADVICE:
         summary, _, advice = summary.partition("; ")
-    return finding._replace(summary=summary, entity=process_of(seen), fix=finding.fix or advice or None)
+    entity = finding.entity if finding.entity.kind == "cgroup" else process_of(seen)
+    return finding._replace(summary=summary, entity=entity, fix=finding.fix or advice or None)
 
 
 def _gc(row: Row) -> Iterator[Finding]:
@@ -143,23 +145,6 @@ def _full(row: Row) -> Iterator[Finding]:
         f"{plural(now.full - before.full, 'full collection')} in {_window(row)}, by sun.gc.generation.1.space.0.used of its hsperfdata",
         next=shell.command("opskit", "jmap-diff", row.seen.jvm.pid, "-c", 5),
         share=round(min(1.0, now.old_used_bytes / now.old_max_bytes), 4),
-    )  # fmt: skip
-
-
-def _throttled(row: Row) -> Iterator[Finding]:
-    cpu, now = row.seen.reading.cpu, row.shares.throttled_percent
-    if cpu is None or not cpu.cpus or now is None or now < THROTTLED_PERCENT:
-        return
-    whole = 100.0 * (cpu.throttled_periods or 0) / cpu.periods if cpu.periods else None
-    events = row.since(lambda each: each.cpu and each.cpu.throttled_periods)
-    found = Share(now, whole, events, row.seen.reading.age_s)
-    yield Finding(
-        "cpu-throttled", found.severity, process_of(row.seen),
-        f"{named(row.seen)} is throttled in {percent(now / 100)} of the periods: its cgroup's quota is {cpu.cpus:g} CPUs",
-        f"cpu.stat of {cpu.path}: {plural(events, 'throttled period')} in {_window(row)}, {cpu.throttled_periods:,} of {cpu.periods:,} since its "
-        "creation",
-        next=shell.command("opskit", "cswitch", row.seen.jvm.pid),
-        share=round(now / 100, 4), window_s=row.shares.window_s and round(row.shares.window_s, 3),
     )  # fmt: skip
 
 

@@ -82,9 +82,7 @@ def collect(host: Host, ask: Request) -> Facts:
             gone.append(before)
         else:
             pairs.append(Pair(before, now, between.get(before.jvm.pid, ())))
-    return Facts(
-        pairs, ask.window_s, *counts, killed=tuple(killed_meanwhile(host, gone)), stalls=suspects.stalls()
-    )
+    return Facts(pairs, ask.window_s, *counts, killed=tuple(killed_meanwhile(host, gone)), stalls=suspects.stalls())
 
 
 def _see(host: Host, jvm: Jvm, mounts: list[Mount]) -> Seen | None:

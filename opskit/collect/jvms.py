@@ -232,7 +232,12 @@ class Collector:
 
 
 def see_jvm(
-    host: Host, jvm: Jvm, mounts: list[Mount], ours: tuple[int, int] | None, now_s: float | None, at_s: float | None = None
+    host: Host,
+    jvm: Jvm,
+    mounts: list[Mount],
+    ours: tuple[int, int] | None,
+    now_s: float | None,
+    at_s: float | None = None,
 ) -> Seen:
     """What is seen of a JVM with these counters. `ours`: our IDs, for whether it could be attached to; None: unknown.
 

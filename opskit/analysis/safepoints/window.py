@@ -46,7 +46,9 @@ def judge(facts: Facts) -> list[Finding]:
     return most_severe_first(finding for each in facts.watched for finding in _of_jvm(each))
 
 
-def shares(seconds: float, safepoints: int, stopped_s: float, ttsp_s: float | None, gc_s: float | None) -> Shares | None:
+def shares(
+    seconds: float, safepoints: int, stopped_s: float, ttsp_s: float | None, gc_s: float | None
+) -> Shares | None:
     """The shares of so many seconds; None where a counter ran backwards. A stop that began before the window is at most all of it."""
     if seconds <= 0 or safepoints < 0 or stopped_s < 0 or (ttsp_s or 0.0) < 0 or (gc_s or 0.0) < 0:
         return None
@@ -59,7 +61,9 @@ def shares(seconds: float, safepoints: int, stopped_s: float, ttsp_s: float | No
 def _of_jvm(jvm: Watched) -> Iterator[Finding]:
     before, now = jvm.before, jvm.now
     gains = (None if one is None or other is None else other - one for one, other in zip(before[3:], now[3:]))
-    window = shares(now.at_s - before.at_s, now.safepoints - before.safepoints, now.stopped_s - before.stopped_s, *gains)
+    window = shares(
+        now.at_s - before.at_s, now.safepoints - before.safepoints, now.stopped_s - before.stopped_s, *gains
+    )
     life = None if jvm.age_s is None else shares(jvm.age_s, *now[1:])
     if window is None:
         return

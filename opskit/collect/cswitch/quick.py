@@ -17,7 +17,7 @@ from opskit.proc.cgroup.sweep import all_cgroups
 from opskit.proc.cgroup.tree import Level, visible_levels
 from opskit.proc.cpu_topology import read_cpuset, read_topology
 from opskit.proc.files.stat import parse_stat
-from opskit.proc.fs import optional
+from opskit.proc.fs import DENIED, GONE, optional
 from opskit.quantities import integer, integers
 from opskit.records import NamedTuple
 
@@ -36,6 +36,7 @@ _UNSEEN = 0.75  # runnable tasks above those that moved: one may wait all the ti
 _NOTABLE = 0.02  # of a CPU, running or waiting, of a process
 _HAS_TIME = 0.15  # idle share of a CPU on which opskit ran by itself
 _MOST_MEMBERS = 64
+_LONGEST = 1024  # bytes of a schedstat, or of a stat
 
 
 class CgroupQuota(NamedTuple):
@@ -93,11 +94,20 @@ class _QuickSweep(Sweep):
             if fs.kept is not None:
                 fs.kept.before_read()
             if pid not in self._tids:
-                self._tids[pid] = optional(fs.tids, pid, default=[])
+                is_single = optional(fs.thread_count, pid) == 1  # a stat costs half of a listing
+                self._tids[pid] = [pid] if is_single else optional(fs.tids, pid, default=[])
             for tid in self._tids[pid]:
                 found = self._read(pid, tid)
                 if found is not None:
                     yield tid, found
+
+    def _read(self, pid: int, tid: int) -> Reading | None:
+        fs = self._host.fs
+        try:
+            raw = fs.read_at(f"{fs.proc}/{pid}/task/{tid}/{self._file}", 0, _LONGEST)
+        except (*GONE, DENIED):
+            return None
+        return Reading(pid, self._host.monotonic(), raw)
 
     def last(self, online: frozenset[int], runnable: float | None) -> dict[int, list[Thread]]:
         """The second readings: what each thread did. Where more tasks were runnable than moved, those too that never ran."""

@@ -9,13 +9,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from opskit import shell
+from opskit.analysis.cpu_quota import judge_quota
 from opskit.analysis.cswitch.causes import OUTNUMBERED, PINNED, cause_of, mean, takes_what_is_left
 from opskit.analysis.cswitch.findings import of_thread
-from opskit.analysis.cswitch.quotas import quota_fix
 from opskit.analysis.cswitch.result import Row
 from opskit.analysis.cswitch.sentences import Words
 from opskit.analysis.finding import HOST, Entity, Finding, most_severe_first
-from opskit.quantities import agreeing, percent, plural
+from opskit.proc.cgroup.limits import CpuLimit
+from opskit.quantities import percent, plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
     from opskit.collect.cswitch.quick import CgroupQuota, QuickFacts
     from opskit.proc.process import Process
 
-# Of the periods; fewer periods than that in a window are a burst.
-_THROTTLED, _FEWEST_PERIODS = 0.05, 3
 _STARVED, _WANTS, _SMALL = 0.1, 0.5, 0.25  # of what it wants; of the window; CPUs of the whole process
 _LONG, _WANTS_SOME = 0.7, 0.3  # of a process that was asked about
 _CROWDED, _FULL = 0.5, 0.1  # PSI; idle share of the CPUs
@@ -39,9 +38,8 @@ _KTHREADD = 2
 def judge_quickly(quick: QuickFacts, pids: Sequence[int] = ()) -> tuple[Finding, ...]:
     """The findings; with `pids` those about these processes and their cgroups."""
     found = [each for quota in quick.quotas if (each := _throttled(quick, quota)) is not None]
-    throttled = {
-        waits.process.pid for quota in quick.quotas if _share(quota) >= _THROTTLED for waits in quota.processes
-    }
+    paths = {each.entity.id for each in found}
+    throttled = {waits.process.pid for quota in quick.quotas if quota.path in paths for waits in quota.processes}
     others = [waits for waits in quick.facts.processes if waits.process.pid not in throttled]
     found += [each for waits in others if (each := _pinned(quick, waits)) is not None]
     starved = [] if pids else [each for waits in others if (each := _starving(quick, waits)) is not None]
@@ -74,30 +72,19 @@ def _is_modest(thread: Thread | None) -> bool:
     return thread is not None and (thread.nice > 0 or thread.policy == _BATCH or takes_what_is_left(thread))
 
 
-def _share(quota: CgroupQuota) -> float:
-    return quota.throttled_periods / max(quota.periods, 1)
-
-
 def _throttled(quick: QuickFacts, quota: CgroupQuota) -> Finding | None:
-    """A cgroup whose quota was used up. A note for work that gives way to others, and for a burst."""
-    share, facts = _share(quota), quick.facts
-    if share < _THROTTLED:
-        return None
+    """A cgroup whose quota was used up. A note where the process that waits most gives way to others anyway."""
+    limit = CpuLimit(quota.path, quota.cpus, quota.periods, quota.throttled_periods)
     first = quota.processes[0] if quota.processes else None
-    is_burst = quota.throttled_periods < _FEWEST_PERIODS
-    severity: Severity = "note" if is_burst or (first is not None and _is_modest(first.worst)) else "warning"
-    who, whose = f"cgroup {quota.path}", "its"
-    closer = shell.command("opskit", "cswitch")
-    if first is not None:
-        who, whose = f"{first.process.pid} ({first.process.command})", "its cgroup's"
-        closer = shell.command("opskit", "cswitch", first.process.pid)
-    cpus = f"{quota.cpus:g} {agreeing(1 if quota.cpus == 1 else 2, 'CPU')}"
-    return Finding(
-        "cpu-throttled", severity, Entity("cgroup", quota.path),
-        f"{who} is throttled in {percent(share)} of the periods: {whose} quota is {cpus}",
-        f"cpu.stat of {quota.path}: {quota.throttled_periods} of {plural(quota.periods, 'period')} throttled",
-        fix=quota_fix(quota), next=closer, share=round(share, 4), window_s=round(facts.window_s, 3),
+    who, target = (f"cgroup {quota.path}", ()) if first is None else (_named(first.process), (first.process.pid,))
+    return judge_quota(
+        limit, who, next_=shell.command("opskit", "cswitch", *target), window_s=quick.facts.window_s,
+        is_note=first is not None and _is_modest(first.worst),
     )  # fmt: skip
+
+
+def _named(process: Process) -> str:
+    return f"{process.pid} ({process.command})"
 
 
 def _pinned(quick: QuickFacts, waits: ProcessWaits) -> Finding | None:
@@ -180,7 +167,7 @@ def _crowd(quick: QuickFacts, starved: Sequence[Finding]) -> Iterator[Finding]:
     psi = "" if facts.pressure is None else f"; PSI: some task waited {percent(facts.pressure)} of the time"
     yield Finding(
         "runnable-above-cpus", "warning" if starved else "note", HOST,
-        f"{facts.runnable:.1f} tasks want to run on {plural(len(facts.cpus), 'CPU')}; {most.pid} ({most.command}) uses most",
+        f"{facts.runnable:.1f} tasks want to run on {plural(len(facts.cpus), 'CPU')}; {_named(most)} uses most",
         f"/proc/loadavg over {facts.window_s:.1f} s{psi}", next=shell.command("opskit", "cswitch"), share=facts.pressure,
         window_s=round(facts.window_s, 3),
     )  # fmt: skip
@@ -207,7 +194,7 @@ def _alone(quick: QuickFacts) -> Iterator[Finding]:
         name = "" if thread.tid == process.pid else f"thread {thread.name} of "
         yield Finding(
             "thread-uses-whole-cpu", "note", about,
-            f"{name}{process.pid} ({process.command}) uses {percent(thread.running)} of a CPU, while {idle:.1f} of "
+            f"{name}{_named(process)} uses {percent(thread.running)} of a CPU, while {idle:.1f} of "
             f"{plural(len(facts.cpus), 'CPU')} are idle",
             f"schedstat of {thread.tid} over {facts.window_s:.1f} s", next=shell.command("opskit", "profile", process.pid),
             share=round(thread.running, 4), window_s=round(facts.window_s, 3),

@@ -42,18 +42,16 @@ _LONGEST = 1024  # bytes of a schedstat, or of a stat
 class CgroupQuota(NamedTuple):
     """A cgroup with a quota of `cpus` that was used up in `throttled_periods` of `periods` in the window.
 
-    `pids`: its processes, and those below it, the ones that want most first. `directory`: where its files are; `version`: 1 or 2.
+    `processes`: its own and those below it, the longest waits first.
     """
 
     path: str
     cpus: float
     periods: int
     throttled_periods: int
-    throttled_s: float | None
     directory: str
     version: int
     processes: tuple[ProcessWaits, ...] = ()
-    period_us: int | None = None  # in v1
 
 
 class Owned(NamedTuple):
@@ -148,14 +146,7 @@ class _Quotas:
             periods = (last.periods or 0) - (first.periods or 0)
             if throttled <= 0 or periods <= 0:
                 continue
-            seconds = None
-            if first.throttled_s is not None and last.throttled_s is not None:
-                seconds = max(0.0, last.throttled_s - first.throttled_s)
-            period_us = level.number(self._host.fs, "cpu.cfs_period_us") if level.version == 1 else None
-            yield CgroupQuota(
-                level.path, cpus, periods, min(throttled, periods), seconds, level.directory, level.version,
-                period_us=period_us,
-            )  # fmt: skip
+            yield CgroupQuota(level.path, cpus, periods, min(throttled, periods), level.directory, level.version)
 
 
 def look_quickly(host: Host, pids: Sequence[int], window_s: float) -> QuickFacts:

@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from opskit.checks.look import Look
 
 
-
 def check(look: Look) -> Outcome:
     """Judge one window. Of processes: the threads that are pinned to such a CPU."""
     if not look.host.fs.is_live:

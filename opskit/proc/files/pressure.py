@@ -45,18 +45,6 @@ def parse_averages(text: str) -> Averages | None:
     for line in text.splitlines():
         name, *words = line.split(None, 8) or [""]
         pairs = dict(word.partition("=")[::2] for word in words)
-        values = [decimal(pairs.get(key, "")) for key in _AVERAGES]
-        known = [value / 100 for value in values if value is not None]
-        if name == "some" and len(known) == len(_AVERAGES):
-            return Averages(*known)
-    return None
-
-
-def parse_averages(text: str) -> Averages | None:
-    """The averages of `some`; None: no such line, or one without them."""
-    for line in text.splitlines():
-        name, *words = line.split(None, 8) or [""]
-        pairs = dict(word.partition("=")[::2] for word in words)
         known = [value / 100 for key in _AVERAGES if (value := decimal(pairs.get(key, ""))) is not None]
         if name == "some" and len(known) == len(_AVERAGES):
             return Averages(*known)

@@ -1,7 +1,8 @@
 """Judge the quick look of `opskit doctor` at waits for a CPU. Pure.
 
 A machine whose CPUs are in full use is healthy: a build's processes wait for each other, and a service beside it for its fair share.
-So many runnable tasks are a note. It is a warning where a process of another job gets a tenth or less of what it wants.
+So many runnable tasks are a note. It is a warning where a process of another job, one that sleeps and wakes up for its work, gets a
+tenth or less of what it wants.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from opskit.proc.process import Process
 
 _STARVED, _WANTS, _SMALL = 0.1, 0.5, 0.25  # of what it wants; of the window; CPUs of the whole process
+_SLEEPS, _PART = 0.3, 0.25  # of its switches; of all demand: what uses the CPUs
 _LONG, _WANTS_SOME = 0.7, 0.3  # of a process that was asked about
 _CROWDED, _FULL = 0.5, 0.1  # PSI; idle share of the CPUs
 _WHOLE, _NEVER_WAITS, _IDLE = 0.9, 0.05, 0.5  # a thread that uses a CPU while the others are idle
@@ -42,7 +44,7 @@ def judge_quickly(quick: QuickFacts, pids: Sequence[int] = ()) -> tuple[Finding,
     throttled = {waits.process.pid for quota in quick.quotas if quota.path in paths for waits in quota.processes}
     others = [waits for waits in quick.facts.processes if waits.process.pid not in throttled]
     found += [each for waits in others if (each := _pinned(quick, waits)) is not None]
-    starved = [] if pids else [each for waits in others if (each := _starving(quick, waits)) is not None]
+    starved = [] if pids else [each for waits in others if (each := _starving(quick, waits)) is not None][:_MOST_NAMED]
     if pids:
         asked = [waits for waits in others if waits.process.pid in pids]
         found += [each for waits in asked if (each := _waiting(quick, waits)) is not None]
@@ -108,7 +110,10 @@ def _starving(quick: QuickFacts, waits: ProcessWaits) -> Finding | None:
     wanted = thread.running + (thread.waiting or 0.0)
     is_hungry = wanted >= _WANTS and thread.running <= _STARVED * wanted and waits.running <= _SMALL
     is_of_kernel = _KTHREADD in (waits.process.pid, waits.process.ppid)
-    if not is_hungry or is_of_kernel or _is_modest(thread) or not _is_crowded(facts) or _is_of_the_job(quick, waits):
+    computes = quick.sleeps.get(thread.tid, 1.0) < _SLEEPS
+    if not is_hungry or is_of_kernel or computes or _is_modest(thread) or not _is_crowded(facts):
+        return None
+    if _uses_the_cpus(quick, waits):
         return None
     return _wait(quick, waits, thread, "warning")
 
@@ -140,20 +145,18 @@ def _is_crowded(facts: Facts) -> bool:
     return facts.pressure is None or facts.pressure >= _CROWDED
 
 
-def _is_of_the_job(quick: QuickFacts, waits: ProcessWaits) -> bool:
-    """Whether it belongs to what uses most of the CPUs: by its session, or its program and user (each JVM is called java)."""
-    by_session: dict[int, float] = {}
-    by_program: dict[tuple[str, int | None], float] = {}
+def _uses_the_cpus(quick: QuickFacts, waits: ProcessWaits) -> bool:
+    """Whether it belongs to what uses the CPUs: by its session, or its program and user (each JVM is called java)."""
+    whole = by_session = by_program = 0.0
+    own, process = quick.owned.get(waits.process.pid), waits.process
     for each in quick.facts.processes:
-        owned, program = quick.owned.get(each.process.pid), (each.process.command, each.process.uid)
-        if owned is not None and owned.session:
-            by_session[owned.session] = by_session.get(owned.session, 0.0) + each.running
-        by_program[program] = by_program.get(program, 0.0) + each.running
-    half = sum(each.running for each in quick.facts.processes) / 2
-    own = quick.owned.get(waits.process.pid)
-    in_session = own is not None and by_session.get(own.session or 0, 0.0) >= half
-    program = waits.process.command, waits.process.uid
-    return in_session or (program[0] != "java" and by_program[program] >= half)
+        demand, other = each.running + (each.waiting or 0.0), quick.owned.get(each.process.pid)
+        whole += demand
+        if own is not None and other is not None and own.session and own.session == other.session:
+            by_session += demand
+        if process.command != "java" and (process.command, process.uid) == (each.process.command, each.process.uid):
+            by_program += demand
+    return max(by_session, by_program) >= _PART * whole
 
 
 def _crowd(quick: QuickFacts, starved: Sequence[Finding]) -> Iterator[Finding]:

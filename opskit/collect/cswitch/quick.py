@@ -64,13 +64,15 @@ class Owned(NamedTuple):
 class QuickFacts(NamedTuple):
     """`facts`: of the machine; without processes where nobody waits (`is_calm`). `owned`: by PID, of its processes.
 
-    `quotas`: those that were used up; `quota_count`: all that there are.
+    `quotas`: those that were used up; `quota_count`: all that there are. `sleeps`: by TID, of busy threads, the share of switches since
+    their start in which they went to sleep: it is 0 of what only computes.
     """
 
     facts: Facts
     quotas: tuple[CgroupQuota, ...]
     quota_count: int
     owned: Mapping[int, Owned]
+    sleeps: Mapping[int, float]
     is_calm: bool
     has_waits: bool = True
 
@@ -119,6 +121,13 @@ class _QuickSweep(Sweep):
                 if then is not None and then.raw == now.raw and (stuck := self._stuck(tid, now)) is not None:
                     swept.threads.setdefault(now.pid, []).append(stuck)
         return swept.threads
+
+    def sleeps(self) -> dict[int, float]:
+        """By TID, of busy threads, the share of voluntary switches since their start."""
+        counts = {tid: (sched.voluntary or 0, sched.involuntary or 0) for tid, (_, sched) in self._switches.items()}
+        return {
+            tid: voluntary / (voluntary + forced) for tid, (voluntary, forced) in counts.items() if voluntary + forced
+        }
 
 
 class _Quotas:
@@ -171,7 +180,8 @@ def look_quickly(host: Host, pids: Sequence[int], window_s: float) -> QuickFacts
         topology.isolated, all_threads=0 if sweep is None else sweep.seen, cpuset=read_cpuset(host.fs, "self", online),
     )  # fmt: skip
     members = tuple(quota._replace(processes=_members(host, quota, processes, owned)) for quota in used_up)
-    return QuickFacts(facts, members, quotas.count, owned, sweep is None, sweep is None or sweep.has_waits)
+    sleeps = {} if sweep is None else sweep.sleeps()
+    return QuickFacts(facts, members, quotas.count, owned, sleeps, sweep is None, sweep is None or sweep.has_waits)
 
 
 def _wait(host: Host, machine: Machine, until_s: float) -> None:

@@ -9,7 +9,18 @@ full avg10=0.00 avg60=0.00 avg300=0.00 total=0
 from __future__ import annotations
 
 from opskit.errors import BadInput
-from opskit.quantities import integer
+from opskit.quantities import decimal, integer
+from opskit.records import NamedTuple
+
+_AVERAGES = ("avg10", "avg60", "avg300")
+
+
+class Averages(NamedTuple):
+    """Shares of the time, 0 to 1, over the last 10, 60 and 300 seconds."""
+
+    s10: float
+    s60: float
+    s300: float
 
 
 def parse_pressure(text: str) -> int | None:
@@ -27,3 +38,14 @@ def parse_pressures(text: str) -> dict[str, int]:
             raise BadInput("pressure", "not `some avg10=… total=N`", number, line)
         totals[name] = total_us
     return totals
+
+
+def parse_averages(text: str) -> Averages | None:
+    """The averages of `some`; None: no such line, or one without them."""
+    for line in text.splitlines():
+        name, *words = line.split(None, 8) or [""]
+        pairs = dict(word.partition("=")[::2] for word in words)
+        known = [value / 100 for key in _AVERAGES if (value := decimal(pairs.get(key, ""))) is not None]
+        if name == "some" and len(known) == len(_AVERAGES):
+            return Averages(*known)
+    return None

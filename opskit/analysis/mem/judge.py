@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from opskit import shell
 from opskit.analysis.finding import Entity, Finding, most_severe_first
-from opskit.analysis.mem.headroom import headroom, swap_for, unsure_bytes
+from opskit.analysis.mem.headroom import headroom, is_near, swap_for, unsure_bytes
 from opskit.analysis.mem.result import Result
 from opskit.analysis.mem.suspects import is_waste, suspects, waste_share
 from opskit.analysis.mem.trend import trend
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from opskit.collect.mem.facts import Facts, Member
     from opskit.proc.cgroup.memory import MemoryGroup
 
-NEAR, _NEAR_BYTES = 0.9, 1 << 30  # of the limit is used by what cannot be reclaimed; more than this left is room enough
 _SOON_S = 24 * 3600.0
 _LEAST_RISE, _RISE_OF_RSS = 4 << 20, 0.01  # in the looks; less is shown and is no finding
 _OF_LIMIT = 0.1  # shared memory without a process: from then on it is a waste
@@ -75,7 +74,7 @@ def _limits(facts: Facts, found: Headroom | None) -> Iterator[Finding]:
             facts, "memory-heap-outgrows-limit", "warning", f"{fate(level)}: {_outgrows(found)}",
             _evidence(facts, level), level=level, next_=watch,
         )  # fmt: skip
-    elif level is not None and _is_near(facts, level) and not found.swap_left_bytes:
+    elif level is not None and is_near(level, unsure_bytes(facts, level)) and not found.swap_left_bytes:
         used = level.pinned_bytes or 0
         yield _finding(
             facts, "memory-near-limit", "warning",
@@ -96,11 +95,6 @@ def _limits(facts: Facts, found: Headroom | None) -> Iterator[Finding]:
             facts, "memory-throttled", "warning", f"{now}: memory.high of {high.path} is {size(high.high_bytes)}, which leaves {size(left)}",
             f"memory.high and memory.stat of {high.path}", level=high, next_=watch,
         )  # fmt: skip
-
-
-def _is_near(facts: Facts, level: MemoryGroup) -> bool:
-    used = (level.pinned_bytes or 0) - unsure_bytes(facts, level)
-    return level.limit_bytes is not None and used >= max(NEAR * level.limit_bytes, level.limit_bytes - _NEAR_BYTES)
 
 
 def _outgrows(found: Headroom) -> str:

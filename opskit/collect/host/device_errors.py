@@ -13,6 +13,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from opskit.proc.block_devices import mounts_by_device, read_block_device
+from opskit.proc.fs import optional
 from opskit.proc.lines import lines_of
 from opskit.quantities import hexadecimal, integer
 from opskit.records import NamedTuple
@@ -189,7 +190,7 @@ def _arrays(fs: ProcFS) -> Iterator[Array]:
         missing = sum(_number(fs, *place, "devinfo", device, "missing") or 0 for device in devices)
         if missing:
             yield Array(_word(fs, *place, "label") or uuid, "btrfs", None, missing, len(devices))
-    for pool in fs.names_root(fs.proc.lstrip("/"), "spl", "kstat", "zfs") if not fs.root else []:
+    for pool in sorted(optional(fs.names_at, fs.path("spl", "kstat", "zfs"), _MOST, default=[])):
         state = fs.maybe(str.strip, "spl", "kstat", "zfs", pool, "state")
         if state:
             yield Array(pool, "zfs", state[:_LONGEST])

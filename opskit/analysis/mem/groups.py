@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from opskit import shell
-from opskit.analysis.finding import HOST, Entity, Finding
-from opskit.analysis.mem.headroom import is_near
+from opskit.analysis.finding import Entity, Finding
+from opskit.analysis.near_limit import is_near_limit
 from opskit.quantities import percent, size
 
 if TYPE_CHECKING:
@@ -34,8 +34,10 @@ def _is_near(each: LimitedGroup, swap_free_bytes: int) -> bool:
     group = each.group
     # v1 counts reclaimable slab as kernel memory.
     unsure = (group.kernel_bytes or 0) if group.slab_unknown else 0
-    swap = group.swap_left_bytes(swap_free_bytes)
-    return is_near(group, unsure) and swap <= _MOST_SWAP_LEFT * (group.limit_bytes or 0)
+    limit, used = group.limit_bytes, (group.pinned_bytes or 0) - unsure
+    if limit is None or group.pinned_bytes is None:
+        return False
+    return is_near_limit(used, limit) and group.swap_left_bytes(swap_free_bytes) <= _MOST_SWAP_LEFT * limit
 
 
 def _near_finding(each: LimitedGroup) -> Finding:
@@ -69,7 +71,7 @@ def _throttled(groups: Sequence[LimitedGroup], swap_free_bytes: int) -> Iterator
 def _about(each: LimitedGroup, used: int) -> tuple[Entity, str, str]:
     """The entity, the next command, and who holds the most, where one process does."""
     holder = each.holder
-    cgroup = Entity("cgroup", each.group.path, inside=HOST)
+    cgroup = Entity("cgroup", each.group.path)
     if holder is None:
         return cgroup, shell.command("opskit", "mem", "--files"), "; no process holds it: files in memory do"
     next_ = shell.command("opskit", "mem", holder.pid)

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from opskit.proc.files.smaps import Usage
 
 MIB = 1 << 20
-NEAR, _NEAR_BYTES = 0.9, 1 << 30  # of the limit is used by what cannot be reclaimed; more than this left is room enough
 # Card tables, mark bitmaps, remembered sets and page tables: of each byte by which a heap grows. G1 of JDK 17: 3.9 % without sets.
 _FOR_THE_COLLECTOR = 0.05
 _STRICT = 2  # vm.overcommit_memory
@@ -119,12 +118,6 @@ def _others(facts: Facts, level: MemoryGroup | None, growth: int) -> Iterator[Me
     for each in facts.levels:
         if each is not level and each.left_bytes is not None and each.left_bytes + each.swap_left_bytes(swap) < growth:
             yield each
-
-
-def is_near(level: MemoryGroup, unsure: int) -> bool:
-    """Whether little is left below the limit. `unsure`: kernel memory that may be reclaimable."""
-    used = (level.pinned_bytes or 0) - unsure
-    return level.limit_bytes is not None and used >= max(NEAR * level.limit_bytes, level.limit_bytes - _NEAR_BYTES)
 
 
 def unsure_bytes(facts: Facts, level: MemoryGroup) -> int:

@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING
 
 from opskit import shell
 from opskit.analysis.finding import Entity, Finding, most_severe_first
-from opskit.analysis.mem.headroom import headroom, is_near, swap_for, unsure_bytes
+from opskit.analysis.mem.headroom import headroom, swap_for, unsure_bytes
 from opskit.analysis.mem.result import Result
 from opskit.analysis.mem.suspects import is_waste, suspects, waste_share
 from opskit.analysis.mem.trend import trend
 from opskit.analysis.mem.words import fate, ways_out, who
+from opskit.analysis.near_limit import is_near_limit
 from opskit.proc.cgroup.memory import tightest
 from opskit.proc.ranges import KINDS
 from opskit.quantities import duration, percent, plural, short_size, size
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 _SOON_S = 24 * 3600.0
 _LEAST_RISE, _RISE_OF_RSS = 4 << 20, 0.01  # in the looks; less is shown and is no finding
 _OF_LIMIT = 0.1  # shared memory without a process: from then on it is a waste
+_OF_CGROUPS = ("memory-near-limit", "memory-throttled", "oom-counted")
 _SUMS = {"rss": "resident memory", "cgroup": "the memory of its cgroup", "direct": "direct buffers"}
 # A row that explains another: direct buffers are malloced, a class loader takes three times more of malloc than of metaspace.
 _EXPLAINS = (
@@ -60,6 +62,8 @@ def _finding(
     process = facts.process
     inside = Entity("cgroup", level.path) if level is not None else None
     entity = Entity("process", process.pid, process.start_ticks, inside)
+    if inside is not None and code in _OF_CGROUPS:
+        entity = inside
     share = None if share is None else round(share, 4)
     return Finding(code, severity, entity, f"{who(facts)} {summary}", evidence, fix, next_, share, window_s)
 
@@ -74,7 +78,7 @@ def _limits(facts: Facts, found: Headroom | None) -> Iterator[Finding]:
             facts, "memory-heap-outgrows-limit", "warning", f"{fate(level)}: {_outgrows(found)}",
             _evidence(facts, level), level=level, next_=watch,
         )  # fmt: skip
-    elif level is not None and is_near(level, unsure_bytes(facts, level)) and not found.swap_left_bytes:
+    elif level is not None and _is_near(facts, level) and not found.swap_left_bytes:
         used = level.pinned_bytes or 0
         yield _finding(
             facts, "memory-near-limit", "warning",
@@ -95,6 +99,11 @@ def _limits(facts: Facts, found: Headroom | None) -> Iterator[Finding]:
             facts, "memory-throttled", "warning", f"{now}: memory.high of {high.path} is {size(high.high_bytes)}, which leaves {size(left)}",
             f"memory.high and memory.stat of {high.path}", level=high, next_=watch,
         )  # fmt: skip
+
+
+def _is_near(facts: Facts, level: MemoryGroup) -> bool:
+    used = (level.pinned_bytes or 0) - unsure_bytes(facts, level)
+    return level.limit_bytes is not None and is_near_limit(used, level.limit_bytes)
 
 
 def _outgrows(found: Headroom) -> str:
@@ -208,7 +217,7 @@ def _kills(facts: Facts, looks: Sequence[Facts]) -> Iterator[Finding]:
             times = plural(lately or group.oom_kills, "process", "processes")
             when = "in the window" if lately else "since it was made"
             yield _finding(
-                facts, "memory-kills-counted", "error" if lately else "note",
+                facts, "oom-counted", "error" if lately else "note",
                 f"runs in {group.path}, in which the kernel killed {times} {when}", f"oom_kill of {group.path}", level=group,
                 next_=shell.command("opskit", "oom"),
             )  # fmt: skip

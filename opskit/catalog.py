@@ -222,13 +222,13 @@ FINDINGS: dict[str, tuple[str, tuple[str, ...]]] = {
     "swapping": ("slow", ("memory-pressure", "major-faults", "ttsp-dominates", "jvm-gc-share", "io-pressure")),
     "device-offline": (
         "stuck",
-        ("device-errors", "file-system-errors", "file-system-read-only", "io-device-hung", "io-stuck", "raid-degraded"),
+        ("storage-error", "filesystem-error", "file-system-read-only", "io-device-hung", "io-stuck", "raid-degraded"),
     ),
-    "device-errors": (
+    "storage-error": (
         "soon",
-        ("file-system-errors", "file-system-read-only", "io-device-hung", "io-device-slow", "io-stuck", "raid-degraded"),
+        ("filesystem-error", "file-system-read-only", "io-device-hung", "io-device-slow", "io-stuck", "raid-degraded"),
     ),
-    "file-system-errors": ("soon", ("file-system-read-only",)),
+    "filesystem-error": ("soon", ("file-system-read-only",)),
     "huge-pages-unused": ("soon", ("memory-short",)),
     "tmpfs-large": ("soon", ("memory-short",)),
     "memory-unaccounted": ("soon", ("memory-short",)),

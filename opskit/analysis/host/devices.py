@@ -67,7 +67,7 @@ def _commands(name: str, then: Scsi, now: Scsi, window_s: float) -> Iterator[Fin
     words = [f"{plural(late, 'command')} timed out"] if late else []
     words += [f"{plural(failed, 'command')} failed"] if failed else []
     yield Finding(
-        "device-errors", severity, _device(name), f"{name}: {' and '.join(words)} in {duration(window_s)}",
+        "storage-error", severity, _device(name), f"{name}: {' and '.join(words)} in {duration(window_s)}",
         f"/sys/block/{name}/device: iotmo_cnt, ioerr_cnt",
         next=shell.command("smartctl", "-H", "-A", "-l", "error", f"/dev/{name}"), window_s=window_s,
     )  # fmt: skip
@@ -165,7 +165,7 @@ def _ext4_finding(now: Ext4, added: int) -> Finding:
     is_recent = added > 0 or (now.ago_s is not None and now.ago_s <= _LATELY_S)
     when = "when is unknown" if now.ago_s is None else f"the last {duration(now.ago_s)} ago"
     return Finding(
-        "file-system-errors", "error" if is_recent else "note", _device(now.disk),
+        "filesystem-error", "error" if is_recent else "note", _device(now.disk),
         f"ext4 on {now.name} has found {plural(now.errors, 'error')} in itself, {when}; fsck is needed",
         f"/sys/fs/ext4/{now.name}/errors_count{f', in {now.where}' if now.where else ''}", next=_KERNEL_LOG,
     )  # fmt: skip
@@ -184,7 +184,7 @@ def _btrfs_finding(now: Btrfs, added: int) -> Finding:
     total = sum(now.counters.values())
     when = f"{added:,} of them in the window" if added > 0 else "when is unknown"
     return Finding(
-        "file-system-errors", "error" if added > 0 else "note", _device(now.name),
+        "filesystem-error", "error" if added > 0 else "note", _device(now.name),
         f"device {now.device} of btrfs {now.name} has {plural(total, 'error')}, {when}",
         f"/sys/fs/btrfs/*/devinfo/{now.device}/error_stats: {', '.join(counted)}",
         next=shell.command("btrfs", "filesystem", "show"),

@@ -41,14 +41,14 @@ def _stolen(facts: Facts) -> Iterator[Finding]:
 
 def _load(facts: Facts) -> Iterator[Finding]:
     load, averages, cpus = facts.load, facts.averages, facts.online
-    if load is None or averages is None or not cpus or averages.s60 >= _FEW_WAITED:
+    if load is None or averages is None or not cpus or averages.of_60_s >= _FEW_WAITED:
         return
     if load.load1 < max(_TIMES * cpus, cpus + _MORE):
         return
     yield Finding(
         "load-not-cpu", "note", HOST,
         f"the load average of {load.load1:.1f} on {plural(cpus, 'CPU')} is not for CPUs: tasks sleep uninterruptibly (state D)",
-        f"/proc/loadavg; PSI: some task waited for a CPU {percent(averages.s60)} of the last minute",
+        f"/proc/loadavg; PSI: some task waited for a CPU {percent(averages.of_60_s)} of the last minute",
         next=shell.command("opskit", "io"),
     )  # fmt: skip
 

@@ -58,7 +58,7 @@ def collect(host: Host, window_s: float) -> Facts:
     quota = cpu_limit(host.fs, levels) if levels else None
     return Facts(
         passed_s, cpu_use(first, last), _iowait(first, last), len(last), pressure,
-        host.fs.maybe(parse_averages, "pressure", "cpu"), host.fs.maybe(parse_loadavg, "loadavg"), _offline(host),
+        host.fs.maybe(parse_averages, "pressure", "cpu", default={}).get("some"), host.fs.maybe(parse_loadavg, "loadavg"), _offline(host),
         quota if quota is not None and quota.cpus is not None else None,
     )  # fmt: skip
 

@@ -12,15 +12,13 @@ from opskit.errors import BadInput
 from opskit.quantities import decimal, integer
 from opskit.records import NamedTuple
 
-_AVERAGES = ("avg10", "avg60", "avg300")
-
 
 class Averages(NamedTuple):
-    """Shares of the time, 0 to 1, over the last 10, 60 and 300 seconds."""
+    """The shares of the last 10, 60 and 300 s, from 0 to 1."""
 
-    s10: float
-    s60: float
-    s300: float
+    of_10_s: float
+    of_60_s: float
+    of_300_s: float
 
 
 def parse_pressure(text: str) -> int | None:
@@ -40,12 +38,13 @@ def parse_pressures(text: str) -> dict[str, int]:
     return totals
 
 
-def parse_averages(text: str) -> Averages | None:
-    """The averages of `some`; None: no such line, or one without them."""
+def parse_averages(text: str) -> dict[str, Averages]:
+    """The averages of `some` and `full`; a line without them is left out."""
+    found = {}
     for line in text.splitlines():
-        name, *words = line.split(None, 8) or [""]
-        pairs = dict(word.partition("=")[::2] for word in words)
-        known = [value / 100 for key in _AVERAGES if (value := decimal(pairs.get(key, ""))) is not None]
-        if name == "some" and len(known) == len(_AVERAGES):
-            return Averages(*known)
-    return None
+        name, *words = line.split(None, 5) or [""]
+        values = {key: decimal(value) for key, _, value in (word.partition("=") for word in words)}
+        shares = [value / 100 for key in ("avg10", "avg60", "avg300") if (value := values.get(key)) is not None]
+        if len(shares) == 3:
+            found[name] = Averages(*shares)
+    return found

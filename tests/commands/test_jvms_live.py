@@ -151,14 +151,14 @@ def test_a_jvm_that_the_oom_killer_kills(workload, root_only, inprocess):
         running.process.stdin.write(b"+" * 6000)  # 144 MB of objects
         running.process.stdin.flush()
         err = watch.communicate(timeout=60)[1]
-        killed = f"error jvm-oom-killed ({running.pid}): Workload was killed by the kernel's OOM killer at the limit of"
+        killed = f"error oom-killed ({running.pid}): Workload was killed by the kernel's OOM killer at the limit of"
         assert killed in err
         assert f"no process {running.pid}" in err
         assert watch.returncode == 1
         if b"Killed process %d " % running.pid in subprocess.run(["dmesg"], capture_output=True, check=False).stdout:
             later = inprocess("jvms", running.pid, "-f", "text")
             assert later.code == 1
-            assert f"error jvm-oom-killed ({running.pid}): " in later.err
+            assert f"error oom-killed ({running.pid}): " in later.err
             found = json.loads(inprocess("jvms", running.pid, "-f", "json").out)["findings"]
-            try_next(found, "jvm-oom-killed")
+            try_next(found, "oom-killed")
         running.stop()

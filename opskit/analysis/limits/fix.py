@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from opskit import shell
 from opskit.analysis.limits.origin import container_of, pam_source
-from opskit.proc.config.systemd_units import owner_of_path
+from opskit.analysis.unit_property import set_property
 
 if TYPE_CHECKING:
     from opskit.analysis.limits.limit import Limit
@@ -45,7 +45,7 @@ def fix(limit: Limit, facts: ThreadLimitFacts, stack: Stack) -> str | None:
         return pids_fix(limit, may_be_unit=bool(facts.sources.unit))
     if limit.cgroup is not None:
         wanted = max(2 * int(limit.value or 0), 64)
-        of_unit = None if container_of(limit.cgroup) else set_property(limit, f"MemoryMax={wanted}")
+        of_unit = None if container_of(limit.cgroup) else set_property(limit.cgroup, f"MemoryMax={wanted}")
         return of_unit or written(limit, wanted)
     if limit.name.startswith(("kernel.", "vm.")):
         wanted = _LARGEST_PID_MAX if limit.name == "kernel.pid_max" else _raised(limit)
@@ -95,19 +95,6 @@ def _stack_fix(stack: Stack, facts: ThreadLimitFacts) -> str:
     return f"ulimit -s 8192, then start it anew; for good: {line} (KB); in Python: threading.stack_size(8 << 20)"
 
 
-def set_property(limit: Limit, assignment: str) -> str | None:
-    """The command that sets a property of the unit whose cgroup this is; None where it is no unit's own."""
-    found = owner_of_path(limit.cgroup or "")
-    if found is None or not found.is_own:
-        return None
-    words = ("set-property", *shell.operands(found.unit), assignment)
-    if found.manager_uid is None:
-        return shell.command("systemctl", *words)
-    # Root's own `systemctl --user` is another manager, which may have a unit of this name.
-    as_user = ("sudo", "-u", f"#{found.manager_uid}", f"XDG_RUNTIME_DIR=/run/user/{found.manager_uid}")
-    return shell.command(*as_user, "systemctl", "--user", *words)
-
-
 def written(limit: Limit, wanted: int) -> str:
     """The command that writes a cgroup's limit file."""
     return shell.command("echo", wanted, shell.Syntax(">"), limit.source)
@@ -120,7 +107,7 @@ def pids_fix(limit: Limit, *, may_be_unit: bool = True) -> str:
         return "podPidsLimit in the kubelet's configuration"
     if container := _DOCKERS_OWN.fullmatch(path):
         return shell.command("docker", "update", "--pids-limit", wanted, (container[1] or container[2])[:12])
-    of_unit = set_property(limit, f"TasksMax={wanted}") if may_be_unit else None
+    of_unit = set_property(path, f"TasksMax={wanted}") if may_be_unit else None
     return of_unit or written(limit, wanted)
 
 
@@ -132,6 +119,6 @@ def quota_fix(limit: Limit, version: int, cpus: int, period_us: int) -> str:
     if container := _DOCKERS_OWN.fullmatch(path):
         return shell.command("docker", "update", "--cpus", cpus, (container[1] or container[2])[:12])
     quota = cpus * period_us
-    return set_property(limit, f"CPUQuota={100 * cpus}%") or shell.command(
+    return set_property(path, f"CPUQuota={100 * cpus}%") or shell.command(
         "echo", quota if version == 1 else f"{quota} {period_us}", shell.Syntax(">"), limit.source
     )

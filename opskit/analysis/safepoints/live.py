@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import takewhile
 from typing import TYPE_CHECKING, TypeVar
 
+from opskit.analysis.cpu_quota import judge_quota, most_throttled
 from opskit.analysis.finding import Entity, Finding, Severity, most_severe_first
 from opskit.analysis.safepoints.advice import TOO_MUCH_TTSP, Jdk, advise, verdict
 from opskit.analysis.safepoints.stops import Totals
@@ -16,8 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from opskit.collect.safepoints.live import Facts, Reading
+    from opskit.proc.cgroup.limits import CpuLimit
 
-_THROTTLED_SHARE = 0.01
 _STALLED_SHARE = 0.05
 _FAULTS_PER_S = 50.0
 _CROWDED_SHARE = 0.5  # of the time with a task waiting for a CPU; without pressure figures, twice as many tasks as CPUs
@@ -40,6 +41,7 @@ class Interval(NamedTuple):
     major_faults: int | None
     waiting: bool
     late_thread: str | None
+    quota: CpuLimit | None = None  # the one that was used up most often, with the periods of the interval
 
 
 class Result(NamedTuple):
@@ -89,7 +91,17 @@ def between(earlier: Reading, later: Reading, begun_s: float) -> Interval:
         Totals(safepoints, stopped_s, _gain(earlier.ttsp_s, later.ttsp_s), elapsed_s, safepoints),
         _gain(earlier.throttled_s, later.throttled_s), _gain(earlier.throttled_periods, later.throttled_periods), cpu,
         memory, io, later.runnable, _gain(earlier.major_faults, later.major_faults), later.waiting, later.late_thread,
+        most_throttled([_used(quota, earlier) for quota in later.quotas]),
     )  # fmt: skip
+
+
+def _used(quota: CpuLimit, earlier: Reading) -> CpuLimit:
+    """A quota with the periods since an earlier reading."""
+    before = next((each for each in earlier.quotas if each.path == quota.path), quota)
+    return quota._replace(
+        periods=_gain(before.periods, quota.periods),
+        throttled_periods=_gain(before.throttled_periods, quota.throttled_periods),
+    )
 
 
 def _gain(earlier: N | None, later: N | None) -> N | None:
@@ -116,14 +128,9 @@ def _delays(entity: Entity, whole: Interval, waited_s: float, facts: Facts) -> I
             "wait for the loop to end, or restart the JVM; a counted loop without polls is the usual cause",
             next=busy, window_s=waited_s,
         )  # fmt: skip
-    if whole.throttled_s is not None and whole.throttled_s / elapsed_s >= _THROTTLED_SHARE:
-        yield Finding(
-            "cpu-throttled", "warning", entity,
-            f"the CPU quota was used up: threads were held back for {duration(whole.throttled_s)}, summed over the CPUs",
-            f"cpu.stat: {whole.throttled_periods or 0} more throttled periods in {duration(elapsed_s)}",
-            "raise the CPU limit, or start fewer threads (-XX:ActiveProcessorCount, -XX:ParallelGCThreads)",
-            next=waits, window_s=elapsed_s,
-        )  # fmt: skip
+    if whole.quota is not None:
+        throttled = judge_quota(whole.quota, f"{facts.pid} ({facts.name})", next_=waits, window_s=elapsed_s)
+        yield from () if throttled is None else (throttled,)
     if memory_share is not None and memory_share >= _STALLED_SHARE:
         who, own = "tasks of its cgroup", ""
         if facts.pressure_of != "cgroup":

@@ -19,7 +19,7 @@ from opskit.errors import BadInput, NoSuchProcess, NotSupported, OpskitError
 from opskit.jvm.discover import read_perfdata
 from opskit.jvm.perfdata.hsperfdata import PerfData, parse_hsperfdata
 from opskit.jvm.perfdata.stop_clock import jdk_of, whole_stop_s
-from opskit.proc.cgroup.limits import throttling
+from opskit.proc.cgroup.limits import CpuLimit, quota_cpus, throttling
 from opskit.proc.cgroup.owner import unit_of
 from opskit.proc.cgroup.tree import Level, ancestry, is_machine_root, parse_cgroup
 from opskit.proc.files.loadavg import parse_cpu_count, parse_loadavg
@@ -65,6 +65,7 @@ class Reading(NamedTuple):
     major_faults: int | None = None
     waiting: bool = False
     late_thread: str | None = None
+    quotas: Sequence[CpuLimit] = ()  # of its cgroup and of those above it
 
 
 class Request(NamedTuple):
@@ -154,7 +155,7 @@ class Probe:
                 f"{self._pid} does not count its stopped time: {perf.source} has no sun.rt.safepointTime"
             )
         waiting, late = self._waiting(at_s, ttsp)
-        throttled_s, throttled_periods = self._throttled()
+        quotas, throttled_s, throttled_periods = self._throttled()
         return Reading(
             at_s=at_s,
             safepoints=safepoints,
@@ -167,6 +168,7 @@ class Probe:
             major_faults=stat.major_faults,
             waiting=waiting,
             late_thread=late,
+            quotas=quotas,
         )
 
     def _stat(self) -> ProcStat:
@@ -208,14 +210,15 @@ class Probe:
         found = (optional(ancestry, self._fs, self._pid, controller) for controller in controllers)
         return next((each.levels for each in found if each is not None), ())
 
-    def _throttled(self) -> tuple[float | None, int | None]:
-        """Seconds and periods, of the cgroup and of all above it: any of them can hold the JVM back."""
-        found = [
-            each for each in (throttling(self._fs, level) for level in self._levels) if each.throttled_s is not None
-        ]
+    def _throttled(self) -> tuple[tuple[CpuLimit, ...], float | None, int | None]:
+        """The quotas, seconds and periods, of the cgroup and of all above it: any of them can hold the JVM back."""
+        fs = self._fs
+        counted = [CpuLimit(each.path, quota_cpus(fs, each), *throttling(fs, each)) for each in self._levels]
+        found = [each for each in counted if each.throttled_s is not None]
         if not found:
-            return None, None
-        return sum(each.throttled_s or 0.0 for each in found), sum(each.throttled_periods or 0 for each in found)
+            return (), None, None
+        periods = sum(each.throttled_periods or 0 for each in found)
+        return tuple(found), sum(each.throttled_s or 0.0 for each in found), periods
 
     def _stalled(self, resource: str) -> float | None:
         for level in self._pressures:

@@ -1,0 +1,47 @@
+"""A CPU quota that is used up: one code, one threshold and the same words in each command. Pure."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from opskit.analysis.finding import Entity, Finding
+from opskit.analysis.limits.origin import container_of
+from opskit.analysis.unit_property import set_property
+from opskit.quantities import percent
+
+if TYPE_CHECKING:
+    from opskit.proc.cgroup.limits import CpuLimit
+
+THROTTLED_SHARE = 0.05  # of the scheduler periods
+_FEWEST = 3  # throttled periods in a window; fewer are no rate
+
+
+def throttled_share(quota: CpuLimit) -> float:
+    """Which part of the periods was throttled, 0 to 1; 0 where that is unknown."""
+    return min(1.0, (quota.throttled_periods or 0) / quota.periods) if quota.periods else 0.0
+
+
+def judge_quota(
+    quota: CpuLimit, who: str, *, next_: str | None, window_s: float | None, is_note: bool = False
+) -> Finding | None:
+    """A finding about the cgroup. `quota`: with the periods of the window; `who`: `4242 (orders)`, which it holds back."""
+    share = throttled_share(quota)
+    if quota.cpus is None or share < THROTTLED_SHARE:
+        return None
+    is_note = is_note or (quota.throttled_periods or 0) < _FEWEST
+    whole = max(1, math.ceil(2 * quota.cpus))
+    command = None if container_of(quota.path) else set_property(quota.path, f"CPUQuota={whole * 100}%")
+    return Finding(
+        "cpu-throttled", "note" if is_note else "warning", Entity("cgroup", quota.path),
+        f"{who} is throttled in {percent(share)} of the periods: its cgroup's quota is {quota.cpus:g} {'CPU' if quota.cpus == 1 else 'CPUs'}",
+        f"cpu.stat of {quota.path}: {quota.throttled_periods or 0:,} of {quota.periods or 0:,} periods",
+        f"raise the CPU quota of {quota.path}" + (f": {command}" if command else ", or start fewer threads (-XX:ActiveProcessorCount)"),
+        next_, round(share, 4), None if window_s is None else round(window_s, 3),
+    )  # fmt: skip
+
+
+def most_throttled(quotas: list[CpuLimit]) -> CpuLimit | None:
+    """The one whose quota was used up most often; None where none was."""
+    most = max(quotas, key=throttled_share, default=None)
+    return most if most is not None and throttled_share(most) else None

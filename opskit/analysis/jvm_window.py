@@ -33,10 +33,8 @@ if TYPE_CHECKING:
     from opskit.collect.jvms import Seen
 
 _FEW = 3  # pauses or periods; fewer are a moment
-_PLAIN_PERCENT, _AT_START_PERCENT = (
-    30.0,
-    50.0,
-)  # of a window; of one in the JVM's first seconds, in which its heap grows
+# In percent of a window; of one in the JVM's first seconds, in which its heap grows.
+_PLAIN_PERCENT, _AT_START_PERCENT = 30.0, 40.0
 _WARM_S = 10.0
 _FULL = 0.9  # of the old generation, after a full collection
 # After the first `; ` of these summaries comes advice.

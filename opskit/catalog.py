@@ -165,8 +165,25 @@ _EXPLAIN_NONE = {
         "hdr-bad-lines", "hdr-intervals-left-out",
     ),
 }  # fmt: skip
+# What only the host's checks find.
+_OF_HOST_CHECKS = {
+    "stuck": ("unit-failed", "kernel-task-hung"),
+    "slow": ("link-flapping",),
+    "soon": ("kernel-limit-reached", "kernel-tainted", "unit-job-failed", "program-crashes", "zombies"),
+    "tidy": ("kernel-warning",),
+}
 FINDINGS: dict[str, tuple[str, tuple[str, ...]]] = {
-    **{code: (class_, ()) for class_, codes in _EXPLAIN_NONE.items() for code in codes},
+    **{code: (class_, ()) for class_, codes in (*_EXPLAIN_NONE.items(), *_OF_HOST_CHECKS.items()) for code in codes},
+    "process-stopped": (
+        "stuck",
+        ("pipe-full-writer-blocked", "tcp-application-does-not-read", "tcp-listen-queue-full", "zombies"),
+    ),
+    "hardware-error": ("soon", ("kernel-oops", "kernel-tainted")),
+    "kernel-oops": ("soon", ("kernel-tainted", "kernel-task-hung", "kernel-lockup")),
+    "storage-error": ("soon", ("filesystem-error", "io-device-slow", "io-device-hung")),
+    "filesystem-error": ("soon", ("kernel-task-hung",)),
+    "file-server-silent": ("stuck", ("io-stuck", "kernel-task-hung")),
+    "kernel-lockup": ("slow", ("kernel-tainted",)),
     "crash-java-heap": ("stuck", ("java-heap-exhausted",)),
     **dict.fromkeys(
         (
@@ -190,10 +207,16 @@ FINDINGS: dict[str, tuple[str, tuple[str, ...]]] = {
     "tcp-connect-unanswered": ("slow", ("pool-exhausted", "connections-exhausted")),
     "tcp-ports-exhausted": ("stuck", ("tcp-ports-nearly-exhausted", "pool-exhausted", "connections-exhausted")),
     "tcp-network-loses": ("slow", ("tcp-host-retransmits",)),
-    "io-device-hung": ("stuck", ("io-stuck",)),
+    "io-device-hung": ("stuck", ("io-stuck", "kernel-task-hung")),
     "io-stuck": (
         "stuck",
-        ("pool-exhausted", "tcp-application-does-not-read", "tcp-listen-queue-full", "safepoint-not-reached"),
+        (
+            "pool-exhausted",
+            "tcp-application-does-not-read",
+            "tcp-listen-queue-full",
+            "safepoint-not-reached",
+            "kernel-task-hung",
+        ),
     ),
     "io-device-slow": ("slow", ("io-stuck", "io-pressure", "major-faults", "ttsp-dominates")),
     "tcp-close-wait": ("soon", ("fds-keep-growing", "rlimit-nearly-used")),
@@ -273,7 +296,7 @@ FINDINGS: dict[str, tuple[str, tuple[str, ...]]] = {
         ("soon", ("memory-heap-outgrows-limit", "memory-keeps-growing", "memory-near-limit")),
     ),
     "memory-throttled": ("slow", ("ttsp-dominates", "memory-pressure", "swapping", "major-faults")),
-    "jvm-stopped": ("stuck", ("attach-stopped", "tcp-application-does-not-read", "tcp-listen-queue-full")),
+    "jvm-stopped": ("stuck", ("zombies", "attach-stopped", "tcp-application-does-not-read", "tcp-listen-queue-full")),
     "attach-stopped": ("tools", ("attach-probe-failed",)),
     "attach-no-descriptor": ("tools", ("attach-probe-failed",)),
     "attach-listener-ended": ("tools", ("attach-probe-failed",)),

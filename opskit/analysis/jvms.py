@@ -285,8 +285,9 @@ def _killed(jvm: Killed, severity: Severity, before: int = 0) -> Finding:
     when = "while it was watched" if jvm.ago_s is None else f"{duration(jvm.ago_s)} ago"
     limit = f" at the limit of {size(jvm.limit_bytes)} of {jvm.cgroup}" if jvm.limit_bytes else ""
     more = f", and {before:,} more in the last 24 h" if before else ""
+    inside = None if jvm.cgroup is None else Entity("cgroup", jvm.cgroup)
     return Finding(
-        "oom-killed", severity, Entity("process", jvm.pid, jvm.start_ticks),
+        "oom-killed", severity, Entity("process", jvm.pid, jvm.start_ticks, inside),
         f"{jvm.main} was killed by the kernel's OOM killer{limit} {when}{more}; raise the limit, or lower -Xmx or what it uses outside "
         "of its heap", jvm.evidence,
         next=shell.command("opskit", "oom"),

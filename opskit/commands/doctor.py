@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 FORMATS = ("table", "text", "json", "markdown", "prometheus")
 
 
-@command("doctor", formats=FORMATS, options=(WATCH,))
+@command("doctor", formats=FORMATS, options=(WATCH,), writes_nothing=True)
 @click.argument("targets", metavar="[PID|NAME]...", nargs=-1)
 @option("--ask", is_flag=True, help="Take a thread dump of the JVMs that are named, stuck or slow; run programs.")
 @option("--deadline", type=Duration(), default="2s", show_default=True, help="Report after this time what is known.")

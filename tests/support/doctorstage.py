@@ -23,6 +23,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 ROOT = Path(__file__).resolve().parents[2]
 _LIVES_S = "180"
+_RUN = os.urandom(3).hex()  # inside of a PID namespace every stage has the same PID
 _UNSHARE = (
     "unshare",
     "--mount",
@@ -187,6 +188,7 @@ class Stage:
         process = subprocess.Popen(
             [sys.executable, "-c", _BEGIN + enter + _PYTHON[program or name], name],
             stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
             text=True,
             start_new_session=True,
         )
@@ -231,7 +233,7 @@ class Stage:
         """A cgroup with these values; a dot in a file's name is `__`."""
         from cgroups import new_cgroup
 
-        place = self.stack.enter_context(new_cgroup(controller, f"opskit-stage-{os.getpid()}-{name}", needs))
+        place = self.stack.enter_context(new_cgroup(controller, f"opskit-stage-{_RUN}-{name}", needs))
         for file, value in files.items():
             if (place / file.replace("__", ".")).exists():
                 (place / file.replace("__", ".")).write_text(str(value))
@@ -239,7 +241,7 @@ class Stage:
 
     def tmpfs(self, name, codes, options, fill):
         """Mount a tmpfs, and fill it."""
-        place = Path("/tmp") / f"opskit-stage-{os.getpid()}-{name}"
+        place = Path("/tmp") / f"opskit-stage-{_RUN}-{name}"
         place.mkdir()
         self.stack.callback(place.rmdir)
         subprocess.run(["mount", "-t", "tmpfs", "-o", options, f"stage-{name}", str(place)], check=True)

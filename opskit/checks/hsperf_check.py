@@ -18,10 +18,14 @@ def check(look: Look) -> Outcome:
     """Judge what the files and the lists of unix sockets show. Whether a client is answered is for `--probe`."""
     facts = collect(look.host, Request(look.pids, quick=True))
     number = len(facts.around)
-    gaps = [Gap("hsperf-check", f"attach files of {plural(len(facts.notes), 'JVM')}", _why(look))] if facts.notes else []
+    gaps = (
+        [Gap("hsperf-check", f"attach files of {plural(len(facts.notes), 'JVM')}", _why(look))] if facts.notes else []
+    )
     if number and facts.is_copy:
         gaps = [Gap("hsperf-check", f"attach sockets of {plural(number, 'JVM')}", "a copy has no sockets")]
-    return Outcome(alone(judge(facts)), [f"attach files of {plural(number, 'JVM')}"] if number or not look.pids else (), gaps)
+    return Outcome(
+        alone(judge(facts)), [f"attach files of {plural(number, 'JVM')}"] if number or not look.pids else (), gaps
+    )
 
 
 def _why(look: Look) -> str:

@@ -158,9 +158,7 @@ class FileFinder:
     `listening`: what listens, by which it connects to no socket; then it also reads the maps of no other process.
     """
 
-    def __init__(
-        self, fs: ProcFS, user_name: Callable[[int], str], listening: ListeningSockets | None = None
-    ) -> None:
+    def __init__(self, fs: ProcFS, user_name: Callable[[int], str], listening: ListeningSockets | None = None) -> None:
         self.fs, self.user_name, self.listening = fs, user_name, listening
         self.ours = f"{fs.root}/tmp"
         self.holders = Holders(fs, scans=listening is None)

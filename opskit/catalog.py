@@ -157,7 +157,7 @@ _EXPLAIN_NONE = {
         "hdr-log-cut", "hdr-precision-differs", "hdr-service-time-alone", "hdr-times-mixed",
     ),
     "tools": (
-        "attach-socket-owner", "attach-socket-group", "attach-socket-mode", "attach-not-a-socket",
+        "attach-socket-group", "attach-socket-mode", "attach-not-a-socket",
         "attach-socket-orphaned", "attach-socket-foreign", "attach-socket-deleted", "attach-socket-lost",
         "attach-trigger-owner", "attach-trigger-left", "attach-probe-failed", "hsperf-file-owner", "hsperf-file-group",
         "hsperf-file-mode", "hsperf-file-links", "hsperf-file-size", "hsperf-file-deleted", "hsperf-file-foreign",
@@ -297,6 +297,7 @@ FINDINGS: dict[str, tuple[str, tuple[str, ...]]] = {
     ),
     "memory-throttled": ("slow", ("ttsp-dominates", "memory-pressure", "swapping", "major-faults")),
     "jvm-stopped": ("stuck", ("zombies", "attach-stopped", "tcp-application-does-not-read", "tcp-listen-queue-full")),
+    "attach-socket-owner": ("tools", ("attach-socket-group",)),
     "attach-stopped": ("tools", ("attach-probe-failed",)),
     "attach-no-descriptor": ("tools", ("attach-probe-failed",)),
     "attach-listener-ended": ("tools", ("attach-probe-failed",)),

@@ -59,7 +59,7 @@ def _check(name: str, line: str) -> Callable[[Any], Any]:
 
 
 @command(
-    "doctor", formats=FORMATS, exclusive=[("only", "skip"), ("watch", "since_file")],
+    "doctor", formats=FORMATS, writes_nothing=True, exclusive=[("only", "skip"), ("watch", "since_file")],
     options=((WATCH[0], option("-i", "--interval", type=Duration(), group=SAMPLING, help=_EVERY), WATCH[2]),),
 )  # fmt: skip
 @click.argument("targets", metavar="[PID|NAME]...", nargs=-1)

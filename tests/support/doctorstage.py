@@ -107,15 +107,20 @@ if os.fork() == 0:
     while True: os.write(w, bytes(4096))
 os.close(w)
 stand(os.getpid())
-while True: os.read(r, 65536)
+while True:
+    os.read(r, 65536)
+    time.sleep(0.001)
 """,
     "accept-healthy": """
 server = socket.create_server(("127.0.0.1", 0), backlog=128)
-def serve():
-    while True: server.accept()[0].close()
-threading.Thread(target=serve, daemon=True).start()
+if os.fork() == 0:
+    place = server.getsockname()
+    server.close()
+    while True:
+        with socket.create_connection(place) as client: client.recv(1)
+        time.sleep(0.002)
 stand(os.getpid())
-while True: socket.create_connection(server.getsockname()).close()
+while True: server.accept()[0].close()
 """,
     "stream-healthy": """
 server = socket.create_server(("127.0.0.1", 0))
@@ -124,7 +129,9 @@ if os.fork() == 0:
     while got.recv(1 << 16): pass
 client = socket.create_connection(server.getsockname())
 stand(os.getpid())
-while True: client.send(bytes(65536))
+while True:
+    client.send(bytes(65536))
+    time.sleep(0.001)
 """,
     "open-files-healthy": """
 kept = [os.open("/dev/null", os.O_RDONLY) for _ in range(300)]
@@ -137,6 +144,7 @@ while True:
     for _ in range(5):
         if os.fork() == 0: os._exit(0)
     for _ in range(5): os.wait()
+    time.sleep(0.01)
 """,
     "spin-healthy": """
 stand(os.getpid())
@@ -359,7 +367,7 @@ MORE_FAULTS = {
 }
 HEALTHY = {
     "jvm": lambda stage: stage.java("jvm", [], "sleep=20", "park=10", "allocate=100000000"),
-    "jvm-busy": lambda stage: stage.java("jvm-busy", [], "burn=2:1"),
+    "jvm-busy": lambda stage: stage.java("jvm-busy", [], "burn=1"),
     "jvm-in-cgroup": lambda stage: stage.java(
         "jvm-in-cgroup",
         [],

@@ -62,8 +62,8 @@ def collect_host(host: Host) -> HostFacts:
     )
     users = _Users(host)
     return HostFacts(
-        nearest=_nearest(host, taken),
-        file_nr=fs.maybe(_file_nr, "sys", "fs", "file-nr"),
+        nearest=name_near(host, taken),
+        file_nr=read_file_nr(fs),
         inotify_instances=users.of(instances, [1] * len(instances)),
         inotify_watches=users.of(instances, [one.watches or 0 for one in instances]),
         epoll_watches=users.of(epolls, [one.watches or 0 for one in epolls]),
@@ -85,7 +85,7 @@ def _missing(fs: ProcFS, scan: FdScan[list[tuple[str, Place]]], *, is_known: boo
         yield "inotify instances and epolls that forks share could not be told apart (kcmp): equal ones count once"
 
 
-def _nearest(host: Host, taken: Iterable[tuple[int, OpenFiles]]) -> tuple[Near, ...]:
+def name_near(host: Host, taken: Iterable[tuple[int, OpenFiles]]) -> tuple[Near, ...]:
     """The processes with the largest shares of their limits."""
     ordered = sorted(taken, key=lambda each: (each[1].free / max(each[1].limit.soft, 1), -each[1].taken))
     nearest = (_near(host, pid, files) for pid, files in ordered[:_MOST_NEAR])
@@ -98,6 +98,11 @@ def _near(host: Host, pid: int, files: OpenFiles) -> Near:
         status = host.fs.maybe(parse_status, pid, "status")
         fix = raise_limit(host.fs, pid, status, files.limit)[0] if status is not None else None
     return Near(host.process(pid), files, fix)
+
+
+def read_file_nr(fs: ProcFS) -> tuple[int, int] | None:
+    """Open files and fs.file-max; None where they cannot be read."""
+    return fs.maybe(_file_nr, "sys", "fs", "file-nr")
 
 
 def _file_nr(text: str) -> tuple[int, int] | None:

@@ -134,7 +134,8 @@ def cpu_limit(fs: ProcFS, levels: tuple[Level, ...]) -> CpuLimit:
 def quota_cpus(fs: ProcFS, level: Level) -> float | None:
     """How many CPUs one cgroup may use in each period; None: no quota."""
     if level.version == 1:
-        quota, period = level.number(fs, "cpu.cfs_quota_us"), level.number(fs, "cpu.cfs_period_us")
+        quota = level.number(fs, "cpu.cfs_quota_us")
+        period = level.number(fs, "cpu.cfs_period_us") if quota is not None and quota > 0 else None
     else:
         words = (level.load(fs, "cpu.max") or "").split()
         quota, period = map(integer, words) if len(words) == 2 else (None, None)

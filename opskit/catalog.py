@@ -36,8 +36,8 @@ COMMANDS = (
     Command("doctor", "Linux", "Find what is wrong with a host or process: every check at once."),
     Command("pipes", "Linux", "List open pipes, their processes, and who is blocked on them.", Quick("open pipes", 60, 0.5)),
     Command("tcp", "Linux", "Show what makes connections slow: network or application.", Quick("TCP connections", 50, 1.0)),
-    Command("cswitch", "Linux", "Show which threads wait for a CPU, and what takes it.", Quick("waits for a CPU", 80, 1.0)),
-    Command("irqs", "Linux", "Show which CPU is saturated by interrupts, and where to pin.", Quick("interrupts", 30, 1.0)),
+    Command("cswitch", "Linux", "Show which threads wait for a CPU, and what takes it.", Quick("waits for a CPU", 60, 1.0)),
+    Command("irqs", "Linux", "Show which CPU is saturated by interrupts, and where to pin.", Quick("interrupts", 15, 1.0)),
     Command("io", "Linux", "Show who reads and writes, in what sizes, and which device is slow.", Quick("reads and writes", 60, 1.0)),
     Command("limits", "Linux", "Show why a thread cannot start, and how many more can.", Quick("limits on threads and cgroups", 40, 1.0)),
     Command("fds", "Linux", "Show which file descriptors leak, and deleted files still held.", Quick("open files", 30)),
@@ -59,7 +59,7 @@ COMMANDS = (
 
 # Checks that have no command of their own.
 HOST_CHECKS = {
-    "cpu": Quick("CPU saturation", 10, 1.0),
+    "cpu": Quick("CPU saturation", 5, 1.0),
     "memory-pressure": Quick("swap and memory pressure", 10, 1.0),
     "disks": Quick("space on file systems", 15),
     "devices": Quick("errors of block devices", 10, 1.0),

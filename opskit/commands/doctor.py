@@ -121,17 +121,16 @@ def _since(run: Run, request: Any, shown: Shown, path: str) -> int:
 
     first = click.get_current_context().meta.get("opskit.word")  # of `opskit orders`
     words = request.words if first is None else (first, *request.words[1:])
-    file = StateFile(path, _STATE, run.host, request.deadline_s + _WAIT_S)
-    before = None if file.text is None else parse_state(file.text, path)
-    if before is not None:
-        check_scope(before, run.host.name, words, path)
-    result = _look(run, request)
-    changes = compare(result, before, run.host.name, words)
-    report = _report(run, result, shown, changes=changes)
-    if result.seen.checked:
-        file.write(dump_state(changes.state))
-    run.out.emit(report, fit_height=not shown.all_ and not shown.verbose)
-    file.close()
+    with StateFile(path, _STATE, run.host, request.deadline_s + _WAIT_S) as file:
+        before = None if file.text is None else parse_state(file.text, path)
+        if before is not None:
+            check_scope(before, run.host.name, words, path)
+        result = _look(run, request)
+        changes = compare(result, before, run.host.name, words)
+        report = _report(run, result, shown, changes=changes)
+        if result.seen.checked:
+            file.write(dump_state(changes.state))
+        run.out.emit(report, fit_height=not shown.all_ and not shown.verbose)
     return report.exit_code or 0
 
 

@@ -26,6 +26,7 @@ from kernellogs import FORMS, KERNELS, cgroup_report, host_report
 
 from opskit.actions import peek_paths
 from opskit.analysis.distribution import Scratch
+from opskit.analysis.doctor.state import parse_state
 from opskit.analysis.hdr.sums import Choice as HdrChoice
 from opskit.analysis.hdr.sums import Sums as HdrSums
 from opskit.analysis.jmap_diff.judge import judge
@@ -1310,6 +1311,13 @@ def _crash_report(data: bytes) -> object:
 )
 def _secrets(data: bytes) -> object:
     return redact_line(text(data)), redact_cmdline(data[:4096]), redact_environ(data[:4096])
+
+
+text_target(
+    "doctor's state",
+    lambda given: parse_state(given, "state"),
+    b'{"opskit_doctor_state": 1, "host": "vm", "words": ["a"], "at_s": 1.5, "findings": [{"code": "oom-killed", "key": "host", "severity": "error", "subject": "host", "summary": "x", "since_s": 1.0, "total": 1, "share": 0.5, "checks": ["oom"], "is_listed": true}]}',
+)
 
 
 # Values of options

@@ -10,6 +10,7 @@ import json
 import re
 from typing import TYPE_CHECKING, Any
 
+from opskit import catalog
 from opskit.analysis.doctor.flat import label, listed
 from opskit.analysis.doctor.places import chain
 from opskit.analysis.doctor.watched import key_of
@@ -47,6 +48,16 @@ class Kept(NamedTuple):
     share: float | None = None
     checks: tuple[str, ...] = ()
     is_listed: bool = True  # as a problem; else it was an effect of one
+
+    @property
+    def class_(self) -> str:
+        """Its class; empty where this opskit has no such code."""
+        return catalog.FINDINGS.get(self.code, ("", ()))[0]
+
+    @property
+    def sentence(self) -> str:
+        """The summary, which names its subject."""
+        return self.summary if self.subject in self.summary else f"{self.subject}: {self.summary}"
 
 
 class State(NamedTuple):

@@ -13,7 +13,7 @@ from opskit.analysis.doctor.places import key_of as key_of_entity
 from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
     from opskit.analysis.doctor.result import Result
     from opskit.analysis.finding import Finding
@@ -107,16 +107,18 @@ class Tracker:
                 if past is not None and each.name not in past.checks:
                     self._past[key_of(finding)] = past._replace(checks=past.checks | {each.name})
 
-    def _let_go(self, present: Mapping[Key, Finding], ran: set[str], at_s: float) -> Iterator[Past]:
+    def _let_go(self, present: Mapping[Key, Finding], ran: set[str], at_s: float) -> list[Past]:
         gone = []
         for key, past in self._past.items():
             if past.gone_s is None and key not in present and past.checks <= ran:
                 gone.append(key)
         for key in gone:
             self._past[key] = self._past[key]._replace(gone_s=at_s)
-        return (self._past[key] for key in gone if self._past[key].was_listed)
+        return [self._past[key] for key in gone if self._past[key].was_listed]
 
     def _forget(self) -> None:
-        while len(self._past) > _MOST:
-            oldest = min(self._past, key=lambda key: (self._past[key].gone_s is None, self._past[key].last_s))
-            del self._past[oldest]
+        """Keep what stands, and of what is gone no more than has room."""
+        gone = [key for key, past in self._past.items() if past.gone_s is not None]
+        excess = max(0, len(self._past) - _MOST)
+        for key in sorted(gone, key=lambda key: self._past[key].last_s)[:excess]:
+            del self._past[key]

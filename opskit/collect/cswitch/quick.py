@@ -84,6 +84,7 @@ class _QuickSweep(Sweep):
         super().__init__(host, host.fs.pids)
         self._ours = integer(optional(host.fs.link, "self", default=b""))
         self._tids: dict[int, list[int]] = {}
+        self._single: set[int] = set()
         self.seen = 0  # threads
 
     def _read_all(self) -> Iterator[tuple[int, Reading]]:
@@ -94,8 +95,11 @@ class _QuickSweep(Sweep):
             if fs.kept is not None:
                 fs.kept.before_read()
             if pid not in self._tids:
-                is_single = optional(fs.thread_count, pid) == 1  # a stat costs half of a listing
-                self._tids[pid] = [pid] if is_single else optional(fs.tids, pid, default=[])
+                if optional(fs.thread_count, pid) == 1:  # a stat costs half of a listing
+                    self._tids[pid] = [pid]
+                    self._single.add(pid)
+                else:
+                    self._tids[pid] = optional(fs.tids, pid, default=[])
             for tid in self._tids[pid]:
                 found = self._read(pid, tid)
                 if found is not None:
@@ -103,8 +107,9 @@ class _QuickSweep(Sweep):
 
     def _read(self, pid: int, tid: int) -> Reading | None:
         fs = self._host.fs
+        place = pid if pid in self._single else f"{pid}/task/{tid}"  # two directories less to look up
         try:
-            raw = fs.read_at(f"{fs.proc}/{pid}/task/{tid}/{self._file}", 0, _LONGEST)
+            raw = fs.read_at(f"{fs.proc}/{place}/{self._file}", 0, _LONGEST)
         except (*GONE, DENIED):
             return None
         return Reading(pid, self._host.monotonic(), raw)

@@ -36,7 +36,7 @@ def _whole(answer: Answer, shown: Shown) -> Iterator[str]:
         head = f"{number}. {problem.class_} {f'{mark} ' if mark else ''}"
         yield from (_in_full if shown.all_ else _in_short)(answer, problem, head)
     if answer.changes is not None:
-        yield from (f"gone {each.code} ({each.subject}): {each.summary}" for each in answer.changes.gone)
+        yield from (f"gone {each.code} ({each.subject}): {each.sentence}" for each in answer.changes.gone)
     if shown.all_:
         for collapsed in answer.result.collapsed:
             for finding in collapsed.findings:
@@ -114,7 +114,7 @@ def listing(answer: Answer, shown: Shown) -> Iterator[str]:
         yield from (f"    - same: {markdown(sentences.sentence(each, answer.result))}" for each in problem.others)
         yield from (f"    - {name}: {_code(value)}" for name, value in _commands(finding))
     if answer.changes is not None:
-        yield from (f"- gone: {markdown(f'{each.subject}: {each.summary}')}" for each in answer.changes.gone)
+        yield from (f"- gone: {markdown(each.sentence)}" for each in answer.changes.gone)
     yield ""
     if shown.all_:
         for collapsed in answer.result.collapsed:

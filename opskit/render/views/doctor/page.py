@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 _MOST_ROWS = 40  # without --all
 _MOST_GONE = 5
+_MARK = len("since 14:02:50")
 _STYLES = {"stuck": "red", "slow": "yellow", "soon": "yellow", "tools": "cyan"}
 _ROOM = 200  # characters for what was not checked, off a terminal
 
@@ -98,8 +99,8 @@ def _mark(answer: Answer, finding: Finding) -> str:
     if answer.watched is not None:
         since_s = answer.watched.since_s.get(key_of(finding))
         word = "new" if key_of(finding) in answer.watched.new else "since"
-        return "" if since_s is None else f"{word} {clock_time(since_s)}"
-    return sentences.changed(answer).get(key_of(finding), "")
+        return "" if since_s is None else f"{f'{word} {clock_time(since_s)}':<{_MARK}}"
+    return "" if answer.changes is None else f"{sentences.changed(answer).get(key_of(finding), 'as before'):<5}"
 
 
 def _commands(finding: Finding, lead: str, *, both: bool = False) -> Iterator[Paragraph]:
@@ -138,14 +139,12 @@ def _gone(answer: Answer) -> list[Paragraph]:
     lines: list[tuple[str, str, str]] = []
     if answer.watched is not None:
         for past in answer.watched.gone:
-            when = f"gone {clock_time(past.gone_s or 0)}"
+            when = f"{f'gone {clock_time(past.gone_s or 0)}':<{_MARK}}"
             lines.append((past.finding.class_, when, f"{past.finding.summary} (since {clock_time(past.since_s)})"))
     elif answer.changes is not None:
-        lines = [("", "gone", f"{each.subject}: {each.summary}") for each in answer.changes.gone]
+        lines = [(each.class_, "gone ", each.sentence) for each in answer.changes.gone]
     kept = [
-        Paragraph(
-            text, f"    {class_:<5}  {when}  " if class_ else f"    {when}  ", "dim", is_cut=answer.watched is not None
-        )
+        Paragraph(text, f"    {class_:<5}  {when}  ", "dim", is_cut=answer.watched is not None)
         for class_, when, text in lines[:_MOST_GONE]
     ]
     left = len(lines) - len(kept)

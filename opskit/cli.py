@@ -95,9 +95,6 @@ def group(**_: object) -> None:
 
     Exit codes: 0 done; 1 done, and an error or warning was found; 2 could not do it; 70 a bug in opskit; 130 interrupted.
     """
-    from opskit.host import be_killed_first
-
-    be_killed_first()
 
 
 def run(arguments: list[str] | None = None) -> int:

@@ -121,7 +121,7 @@ class Crew:
             self._fail(name, f"{self._ask.deadline_s:g} s are too short for it; raise --deadline")
             return
         suspects = tuple(dict.fromkeys(self._suspects))
-        look = self._look._replace(window_s=window, suspects=suspects)
+        look = self._look._replace(window_s=window, suspects=suspects, until_s=self._until_s)
         self._start(name, partial(self._check, name, look))
 
     def _start(self, name: str, work: Callable[[], None]) -> None:
@@ -193,7 +193,7 @@ class Crew:
         for begin in range(0, len(findings), _PART):
             part = findings[begin : begin + _PART]
             self._send({"part": name, "findings": part, "places": _places(self._host, part)})
-        self._suspects += [pid for each in findings if each.class_ in _SUSPECT for pid in _pids_of(each.entity)]
+        self._suspects += [pid for each in findings if _is_suspicious(each) for pid in _pids_of(each.entity)]
         rest = outcome.looked_at, outcome.gaps, outcome.asked
         self._send({"check": name, "rest": rest, "took_s": took_s, "cpu_s": cpu_s})
 
@@ -201,6 +201,10 @@ class Crew:
         self._answered.add(name)
         self._send({"failed": name, "why": why})
         self._told.add(name)
+
+
+def _is_suspicious(finding: Finding) -> bool:
+    return finding.class_ in _SUSPECT and finding.severity != "note"
 
 
 def window_s(deadline_s: float) -> float:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["Request", "preload", "run_checks"]
 
 _LAST_S = 0.1  # of the deadline: for ranking and showing
+_UNASKED = "it needs --ask"
 _LATE = "it did not finish by the deadline"
 _left: list[_Left] = []  # by earlier rounds
 _imported: list[str] = []  # what the last round imported
@@ -122,7 +123,7 @@ class _Heard:
         self.ask = ask
         self.checked: list[Checked] = []
         self.gaps: list[Gap] = [
-            Gap(name, CHECKS[name].of, "it needs --ask") for name in ask.checks if CHECKS[name].ask and not ask.ask
+            Gap(name, CHECKS[name].of, _UNASKED) for name in ask.checks if CHECKS[name].ask and not ask.ask
         ]
         self.gaps += [
             Gap(name, CHECKS[name].of, "it still hangs since it was last run") for name in ask.checks if name in hanging
@@ -168,7 +169,10 @@ class _Heard:
             pauses = {int(pid): pause for pid, pause in asked.items()}  # a number of ours
             outcome = Outcome(tuple(self._parts.pop(name, ())), tuple(looked_at), (), pauses)
             self.checked.append(Checked(name, outcome, message["took_s"], message["cpu_s"]))
-            self.gaps += [Gap(*gap) for gap in gaps]
+            if name == "jvms":  # it tells how many JVMs were not asked
+                self.gaps = [gap for gap in self.gaps if (gap.check, gap.reason) != ("java-threads", _UNASKED)]
+            told = (Gap(*gap) for gap in gaps)
+            self.gaps += [gap for gap in told if gap.check == name or gap.check in self.ask.checks]
         if "failed" in message:
             self.gaps.append(Gap(message["failed"], CHECKS[message["failed"]].of, message["why"]))
             self._whole.add(message["failed"])

@@ -340,6 +340,7 @@ text_target("proc remote mounts", mountinfo.parse_remote_mount_points, MOUNTS)
 text_target(
     "proc pressure", pressure.parse_pressure, b"some avg10=0.00 avg60=0.12 avg300=0.09 total=72873122\nfull total=0\n"
 )
+text_target("proc pressure averages", pressure.parse_averages, b"some avg10=0.00 avg60=0.12 avg300=0.09 total=1\n")
 
 
 @target(

@@ -42,7 +42,7 @@ def fix(limit: Limit, facts: ThreadLimitFacts, stack: Stack) -> str | None:
         arenas = "; or start it with MALLOC_ARENA_MAX=2" if limit.name == "RLIMIT_AS" and limit.note else ""
         return f"{live} (now); {_lasting(limit, facts, wanted)} (for good){arenas}"
     if limit.name == "pids.max":
-        return _pids_fix(limit, facts.sources)
+        return pids_fix(limit, may_be_unit=bool(facts.sources.unit))
     if limit.cgroup is not None:
         wanted = max(2 * int(limit.value or 0), 64)
         of_unit = None if container_of(limit.cgroup) else set_property(limit.cgroup, f"MemoryMax={wanted}")
@@ -100,11 +100,25 @@ def written(limit: Limit, wanted: int) -> str:
     return shell.command("echo", wanted, shell.Syntax(">"), limit.source)
 
 
-def _pids_fix(limit: Limit, sources: LimitSources) -> str:
+def pids_fix(limit: Limit, *, may_be_unit: bool = True) -> str:
+    """The command that doubles a cgroup's pids.max."""
     path, wanted = limit.cgroup or "", _raised(limit)
     if container_of(path) and "kubepods" in path:
         return "podPidsLimit in the kubelet's configuration"
     if container := _DOCKERS_OWN.fullmatch(path):
         return shell.command("docker", "update", "--pids-limit", wanted, (container[1] or container[2])[:12])
-    of_unit = set_property(path, f"TasksMax={wanted}") if sources.unit else None
+    of_unit = set_property(path, f"TasksMax={wanted}") if may_be_unit else None
     return of_unit or written(limit, wanted)
+
+
+def quota_fix(limit: Limit, version: int, cpus: int, period_us: int) -> str:
+    """The command that gives a cgroup so many CPUs; `limit` names the cgroup and the file of its quota."""
+    path = limit.cgroup or ""
+    if container_of(path) and "kubepods" in path:
+        return "resources.limits.cpu of the container, in the pod's specification"
+    if container := _DOCKERS_OWN.fullmatch(path):
+        return shell.command("docker", "update", "--cpus", cpus, (container[1] or container[2])[:12])
+    quota = cpus * period_us
+    return set_property(path, f"CPUQuota={100 * cpus}%") or shell.command(
+        "echo", quota if version == 1 else f"{quota} {period_us}", shell.Syntax(">"), limit.source
+    )

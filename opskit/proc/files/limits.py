@@ -9,6 +9,7 @@ Max nice priority         0                    0
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 
 from opskit.errors import BadInput
 from opskit.quantities import integer
@@ -49,6 +50,27 @@ def parse_limits(text: str, only: str | None = None) -> dict[str, Rlimit]:
     if not found:
         raise BadInput("limits", "it lists no limit", found=text)
     return found
+
+
+class SoftLimits(NamedTuple):
+    """The soft limits of RLIMIT_NOFILE and RLIMIT_NPROC; UNLIMITED where there is none."""
+
+    open_files: float
+    processes: float
+
+
+@lru_cache(maxsize=256)  # most processes of a machine have the same ones
+def parse_soft_limits(text: str) -> SoftLimits:
+    """These two alone, for a look at every process. Raises BadInput."""
+    return SoftLimits(_soft(text, "\nMax open files "), _soft(text, "\nMax processes "))
+
+
+def _soft(text: str, heading: str) -> float:
+    begin = text.find(heading)
+    words = text[begin + _NAME_WIDTH : begin + 2 * _NAME_WIDTH + 22].split(None, 1) if begin >= 0 else []
+    if not words:
+        raise BadInput("limits", f"no `{heading.strip()}`", found=text)
+    return _amount(words[0], 1, heading)
 
 
 def _amount(word: str, number: int, line: str) -> float:

@@ -29,12 +29,26 @@ def judge_quick(quick: Quick) -> list[Finding]:
         found = [*_gained(quick), *(each for each in found if each.code != "oom-counted")]
     elif quick.paths is not None and quick.facts.counted and not result.kills:
         found += _in_cgroups(quick, quick.facts.counted)
-    return most_severe_first(found)
+    return most_severe_first([*found, *_gone(quick)])
 
 
 def looked_at(quick: Quick) -> Sequence[str]:
     """What was looked at, in words."""
     return [*quick.sources, "the counters of OOM kills"]
+
+
+def _gone(quick: Quick) -> Iterator[Finding]:
+    """One note for all."""
+    if not quick.gone:
+        return
+    last = min(quick.gone, key=lambda each: float("inf") if each.ago_s is None else each.ago_s)
+    cgroup, name = last.kill.cgroup, last.kill.name
+    ago = "" if last.ago_s is None else f", {duration(last.ago_s)} ago"
+    yield Finding(
+        "oom-killed", "note", Entity("process", last.kill.pid, inside=Entity("cgroup", cgroup) if cgroup else HOST),
+        f"{plural(len(quick.gone), 'process was', 'processes were')} killed for memory in cgroups that are gone, the last {name}{ago}",
+        f"{last.source} names {'it' if len(quick.gone) == 1 else 'them'}{f'; {cgroup}' if cgroup else ''}", next=_OOM,
+    )  # fmt: skip
 
 
 def _gained(quick: Quick) -> Iterator[Finding]:

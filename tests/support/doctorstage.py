@@ -427,6 +427,10 @@ class Machine:
         """The same for opskit."""
         return self.run(sys.executable, "-m", "opskit", *words, PYTHONPATH=str(ROOT), **environment)
 
+    def on_terminal(self, *words):
+        """The same for opskit on a terminal of 80 columns and many lines, without colors."""
+        return self.run("on a terminal", *words, NO_COLOR="1")
+
     def close(self):
         """End all that was staged."""
         self._process.stdin.close()

@@ -23,7 +23,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 ROOT = Path(__file__).resolve().parents[2]
 _LIVES_S = "180"
-_RUN = os.urandom(3).hex()  # inside of a PID namespace every stage has the same PID
+_RUN = os.environ.get("OPSKIT_STAGE") or os.urandom(3).hex()  # in a PID namespace every stage has the same PID
 _UNSHARE = (
     "unshare",
     "--mount",
@@ -410,8 +410,13 @@ class Machine:
         command = [sys.executable, __file__, which, "--inside", *names]
         if here:
             command[3] = "--here"
+        self.name = os.urandom(3).hex()
         self._process = subprocess.Popen(
-            [*(() if here else _UNSHARE), *command], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            [*(() if here else _UNSHARE), *command],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "OPSKIT_STAGE": self.name},
         )
         line = self._process.stdout.readline()
         assert line, "the stage did not stand"
@@ -429,7 +434,7 @@ class Machine:
 
     def on_terminal(self, *words):
         """The same for opskit on a terminal of 80 columns and many lines, without colors."""
-        return self.run("on a terminal", *words, NO_COLOR="1")
+        return self.run("on a terminal", *words, NO_COLOR="1", PYTHONPATH=str(ROOT))
 
     def close(self):
         """End all that was staged."""
@@ -446,15 +451,17 @@ def _inside(which, names, *, private):
         print(json.dumps(stage.staged), flush=True)
         for line in sys.stdin:
             words, environment = json.loads(line)
-            done = subprocess.run(
-                words,
-                capture_output=True,
-                text=True,
-                check=False,
-                stdin=subprocess.DEVNULL,
-                env={**os.environ, **environment},
-            )
-            print(json.dumps({"code": done.returncode, "out": done.stdout, "err": done.stderr}), flush=True)
+            print(json.dumps(_done(words, {**os.environ, **environment})), flush=True)
+
+
+def _done(words, environment):
+    if words[0] == "on a terminal":
+        from terminal import on_terminal
+
+        code, shown = on_terminal(*words[1:], env=environment, rows=80)
+        return {"code": code, "out": shown, "err": ""}
+    done = subprocess.run(words, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL, env=environment)
+    return {"code": done.returncode, "out": done.stdout, "err": done.stderr}
 
 
 def _main():

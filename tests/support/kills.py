@@ -31,7 +31,6 @@ GRACE_S = 30.0
 # PID: the JVM; DIR: the directory of the case.
 CASES = {
     "doctor": "doctor",
-    "doctor PID": "doctor PID --deadline 1s",
     "doctor --ask": "doctor PID --ask",
     "pipes": "pipes --ends --fill",
     "limits": "limits PID",

@@ -6,9 +6,11 @@ from math import ceil
 from typing import TYPE_CHECKING
 
 from opskit import shell
+from opskit.analysis.cpu_quota import is_rate, is_throttled, throttled_share
 from opskit.analysis.finding import HOST, Entity, Finding, most_severe_first
 from opskit.analysis.limits.fix import pids_fix, quota_fix
 from opskit.analysis.limits.limit import Limit
+from opskit.proc.cgroup.limits import CpuLimit
 from opskit.quantities import percent, plural
 
 if TYPE_CHECKING:
@@ -20,8 +22,6 @@ if TYPE_CHECKING:
 
 _NEARLY_NONE = 0.1  # of a limit: what is left
 _BY_DESIGN = 4  # a limit of so few tasks keeps a service from starting any: full is as it should be
-# A second has ten periods: a short burst uses up the quota of one.
-_FEWEST_THROTTLED, _THROTTLED_SHARE, _HELD_SHARE = 2, 0.05, 0.01
 _PERIOD_US = 100_000  # the kernel's default
 
 
@@ -83,11 +83,10 @@ def _of_cgroup(path: str) -> Entity:
 
 def _throttled(quota: QuotaUse, window_s: float) -> Iterator[Finding]:
     """A quota that ran out in several periods of the window, and held threads back for long."""
-    share = min(1.0, quota.throttled_periods / quota.periods) if quota.periods > 0 else 0.0
-    short = quota.throttled_s is not None and quota.throttled_s < _HELD_SHARE * window_s
-    if quota.throttled_periods < _FEWEST_THROTTLED or share < _THROTTLED_SHARE or short:
+    limit = CpuLimit(quota.path, quota.cpus, quota.periods, quota.throttled_periods, quota.throttled_s)
+    if not is_throttled(limit, window_s) or not is_rate(limit):
         return
-    main, more = quota.members.main, quota.members.processes - 1
+    share, main, more = throttled_share(limit), quota.members.main, quota.members.processes - 1
     amount = f"{quota.cpus:.3g} {'CPU' if quota.cpus == 1 else 'CPUs'}"
     if main is not None and more <= 0:
         who, of = f"{main.pid} ({main.name})", "its cgroup's quota"

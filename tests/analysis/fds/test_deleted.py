@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from opskit.analysis.fds.deleted import advice, has_no_inodes, is_full, judge_deleted, restart, truncate
+from opskit.analysis.fds.deleted import advice, judge_deleted, restart, truncate
 from opskit.analysis.fds.host import judge_host
+from opskit.analysis.file_space import has_no_inodes, is_full
 from opskit.collect.fds.facts import DeletedFile, DeletedHolder, FileSystem, User
 from opskit.proc.process import Process
 

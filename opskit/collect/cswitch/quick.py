@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from opskit.collect.cswitch.facts import Facts, ProcessWaits
 from opskit.collect.cswitch.machine import Machine, loads, pressure, switches
 from opskit.collect.cswitch.sweep import Reading, Sweep
+from opskit.collect.process_names import name_process
 from opskit.collect.windows import uneven_moments
 from opskit.proc.cgroup.limits import quota_cpus, throttling
 from opskit.proc.cgroup.sweep import all_cgroups
@@ -28,14 +29,16 @@ if TYPE_CHECKING:
     from opskit.collect.cswitch.machine import Moment
     from opskit.host import Host
     from opskit.proc.cgroup.limits import Throttling
+    from opskit.proc.process import Process
 
 _DECIDES = 0.25  # of the window, after which it is known whether the threads are read
 _APART_S = 0.1  # looks at the run queues
 _WAITS, _BUSY = 0.1, 0.75  # CPUs: for which tasks wait, and in use; less is nobody's harm
 _UNSEEN = 0.75  # runnable tasks above those that moved: one may wait all the time
-_NOTABLE = 0.02  # of a CPU, running or waiting, of a process
+_NOTABLE, _NAMED = 0.02, 0.2  # of a CPU, running or waiting, of a process
+_JAVA = "java"
 _HAS_TIME = 0.15  # idle share of a CPU on which opskit ran by itself
-_MOST_MEMBERS = 64
+_MOST_MEMBERS = 8
 _LONGEST = 1024  # bytes of a schedstat, or of a stat
 
 
@@ -233,11 +236,18 @@ def _processes(host: Host, threads: Mapping[int, Sequence[Thread]], online: froz
         process = host.process(pid) if running + (waiting or 0.0) >= _NOTABLE else None
         if process is None or process.start_ticks is None:
             continue
+        if running + (waiting or 0.0) >= _NAMED:
+            process = _named(host, process)
         worst = max(moved, key=lambda one: (one.waiting or 0.0, one.running))
         if 0 < len(worst.allowed) < len(online):
             worst = worst._replace(cpuset=read_cpuset(host.fs, pid, online))
         found.append(ProcessWaits(process, running, waiting, None, len(moved), worst))
     yield from sorted(found, key=lambda one: (-(one.waiting or 0.0), -one.running, one.process.pid))
+
+
+def _named(host: Host, process: Process) -> Process:
+    """A JVM by what it runs."""
+    return process._replace(command=name_process(host, process.pid).name) if process.command == _JAVA else process
 
 
 def _owned(host: Host, pid: int) -> Owned:
@@ -258,7 +268,7 @@ def _members(
     level = Level(quota.path, quota.directory, quota.version)
     for each in (level, *level.children(host.fs)):
         pids = integers((each.load(host.fs, "cgroup.procs") or "").split()[:_MOST_MEMBERS]) or []
-        living = [process for pid in pids if not (process := host.process(pid)).has_ended]
+        living = [_named(host, process) for pid in pids if not (process := host.process(pid)).has_ended]
         if living:
             return tuple(ProcessWaits(process, 0.0, None, None, 0, None) for process in living)
     return ()

@@ -19,6 +19,7 @@ from opskit.proc.cgroup.tree import Level, visible_levels
 from opskit.proc.cpu_topology import read_cpuset, read_topology
 from opskit.proc.files.stat import parse_stat
 from opskit.proc.fs import DENIED, GONE, optional
+from opskit.proc.namespaces import in_initial
 from opskit.quantities import integer, integers
 from opskit.records import NamedTuple
 
@@ -68,7 +69,7 @@ class QuickFacts(NamedTuple):
     """`facts`: of the machine; without processes where nobody waits (`is_calm`). `owned`: by PID, of its processes.
 
     `quotas`: those that were used up; `quota_count`: all that there are. `sleeps`: by TID, of busy threads, the share of switches since
-    their start in which they went to sleep: it is 0 of what only computes.
+    their start in which they went to sleep: it is 0 of what only computes. `sees_all`: not in a container, which sees its processes alone.
     """
 
     facts: Facts
@@ -78,6 +79,7 @@ class QuickFacts(NamedTuple):
     sleeps: Mapping[int, float]
     is_calm: bool
     has_waits: bool = True
+    sees_all: bool = True
 
 
 class _QuickSweep(Sweep):
@@ -189,7 +191,8 @@ def look_quickly(host: Host, pids: Sequence[int], window_s: float) -> QuickFacts
     )  # fmt: skip
     members = tuple(quota._replace(processes=_members(host, quota, processes, owned)) for quota in used_up)
     sleeps = {} if sweep is None else sweep.sleeps()
-    return QuickFacts(facts, members, quotas.count, owned, sleeps, sweep is None, sweep is None or sweep.has_waits)
+    has_waits, sees_all = sweep is None or sweep.has_waits, in_initial(host.fs, "pid") is not False
+    return QuickFacts(facts, members, quotas.count, owned, sleeps, sweep is None, has_waits, sees_all)
 
 
 def _wait(host: Host, machine: Machine, until_s: float) -> None:

@@ -86,6 +86,10 @@ class Host:
         name = self.fs.maybe(str.strip, "sys", "kernel", "hostname")
         return name if name is not None else os.uname().nodename if self.is_own else "unknown"
 
+    @property
+    def _uses_nss(self) -> bool:
+        return self.fs.has_our_root and self.fs.uses_nss
+
     def user_name(self, uid: int) -> str:
         """The user's name, or the number as text."""
         if uid not in self._users:
@@ -93,7 +97,7 @@ class Host:
         return self._users[uid]
 
     def _look_up(self, uid: int) -> str:
-        if self.fs.has_our_root:
+        if self._uses_nss:
             import pwd
 
             with suppress(KeyError):
@@ -102,7 +106,7 @@ class Host:
 
     def group_name(self, gid: int) -> str:
         """The group's name, or the number as text."""
-        if self.fs.has_our_root:
+        if self._uses_nss:
             import grp
 
             with suppress(KeyError):
@@ -114,7 +118,7 @@ class Host:
         if (number := integer(user)) is not None:
             return number
         uid = next((uid for name, uid in self._ids("passwd") if name == user), None)
-        if uid is None and self.fs.has_our_root:
+        if uid is None and self._uses_nss:
             import pwd
 
             with suppress(KeyError):

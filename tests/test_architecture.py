@@ -25,6 +25,7 @@ FORBIDDEN = {
 }
 OPENERS = {
     "proc/fd_directory.py",
+    "proc/file_id.py",
     "proc/fs.py",
     "proc/held_file.py",
     "proc/kernel/affinity.py",

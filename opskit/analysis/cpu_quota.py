@@ -11,6 +11,8 @@ from opskit.analysis.unit_property import set_property
 from opskit.quantities import percent
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from opskit.proc.cgroup.limits import CpuLimit
 
 THROTTLED_SHARE = 0.05  # of the scheduler periods
@@ -41,7 +43,7 @@ def judge_quota(
     )  # fmt: skip
 
 
-def most_throttled(quotas: list[CpuLimit]) -> CpuLimit | None:
+def most_throttled(quotas: Sequence[CpuLimit]) -> CpuLimit | None:
     """The one whose quota was used up most often; None where none was."""
     most = max(quotas, key=throttled_share, default=None)
     return most if most is not None and throttled_share(most) else None

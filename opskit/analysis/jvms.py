@@ -84,10 +84,10 @@ class Result(NamedTuple):
 
 def judge(facts: Facts, sort: str = "pid", *, worst_first: bool = False) -> Result:
     """Order the JVMs, and make the findings about them. `worst_first`: those with findings before the others."""
-    rows = [_row(seen, facts.before.get(seen.key)) for seen in facts.seen]
+    rows = [row_of(seen, facts.before.get(seen.key)) for seen in facts.seen]
     found = _once(finding for row in rows for find in _CHECKS for finding in find(row))
-    stuck = (finding for row in rows for finding in _stuck(row, facts.stalls.get(row.seen.jvm.pid)))
-    findings = most_severe_first([*_kills(facts.killed), *stuck, *found])
+    stuck = (finding for row in rows for finding in find_stuck(row, facts.stalls.get(row.seen.jvm.pid)))
+    findings = most_severe_first([*find_kills(facts.killed), *stuck, *found])
     rows = ordered(rows, sort)
     if worst_first:
         worst = [finding.entity for finding in findings if finding.severity != "note"]
@@ -111,7 +111,8 @@ def _is_of(row: Row, entity: Entity) -> bool:
     return entity.id == seen.jvm.pid
 
 
-def _row(seen: Seen, before: Reading | None) -> Row:
+def row_of(seen: Seen, before: Reading | None) -> Row:
+    """Its shares and rates since `before`, or since its start."""
     rss, limit = seen.reading.rss_bytes, seen.memory.limit_bytes if seen.memory else None
     return Row(
         seen,
@@ -224,7 +225,8 @@ def _gc(row: Row) -> Iterator[Finding]:
         )  # fmt: skip
 
 
-def _throttling(row: Row) -> Iterator[Finding]:
+def find_throttling(row: Row) -> Iterator[Finding]:
+    """The CPU quota of its cgroup runs out."""
     jvm, now, window_s = row.seen.jvm, row.seen.reading.cpu, row.shares.window_s
     if now is None or row.shares.throttled_percent is None:
         return
@@ -238,7 +240,8 @@ def _throttling(row: Row) -> Iterator[Finding]:
     yield from () if found is None else (found,)
 
 
-def _memory(row: Row) -> Iterator[Finding]:
+def find_near_limit(row: Row) -> Iterator[Finding]:
+    """Its memory, or what its heap may grow to, is near the limit of its cgroup."""
     pid, reading, memory = row.seen.jvm.pid, row.seen.reading, row.seen.memory
     limit = memory.limit_bytes if memory else None
     if memory is None or not limit:
@@ -265,7 +268,7 @@ def _memory(row: Row) -> Iterator[Finding]:
         )  # fmt: skip
 
 
-def _kills(killed: Sequence[Killed]) -> Iterator[Finding]:
+def find_kills(killed: Sequence[Killed]) -> Iterator[Finding]:
     """A finding for each kill; earlier ones, of which a JVM that is started again and again has many, are one note."""
     earlier = sorted((jvm for jvm in killed if _is_earlier(jvm)), key=lambda jvm: jvm.ago_s or 0.0)
     yield from (_killed(jvm, "error") for jvm in killed if not _is_earlier(jvm))
@@ -282,15 +285,16 @@ def _killed(jvm: Killed, severity: Severity, before: int = 0) -> Finding:
     when = "while it was watched" if jvm.ago_s is None else f"{duration(jvm.ago_s)} ago"
     limit = f" at the limit of {size(jvm.limit_bytes)} of {jvm.cgroup}" if jvm.limit_bytes else ""
     more = f", and {before:,} more in the last 24 h" if before else ""
+    inside = None if jvm.cgroup is None else Entity("cgroup", jvm.cgroup)
     return Finding(
-        "oom-killed", severity, Entity("process", jvm.pid, jvm.start_ticks),
+        "oom-killed", severity, Entity("process", jvm.pid, jvm.start_ticks, inside),
         f"{jvm.main} was killed by the kernel's OOM killer{limit} {when}{more}; raise the limit, or lower -Xmx or what it uses outside "
         "of its heap", jvm.evidence,
         next=shell.command("opskit", "oom"),
     )  # fmt: skip
 
 
-def _stuck(row: Row, stall: Stall | None) -> Iterator[Finding]:
+def find_stuck(row: Row, stall: Stall | None) -> Iterator[Finding]:
     """What keeps all of a JVM from running."""
     jvm, stopped = row.seen.jvm, row.seen.stopped
     process = Entity("process", jvm.pid, jvm.start_ticks)
@@ -312,8 +316,9 @@ def _stuck(row: Row, stall: Stall | None) -> Iterator[Finding]:
         )  # fmt: skip
 
 
-def _young(row: Row) -> Iterator[Finding]:
+def find_young(row: Row) -> Iterator[Finding]:
+    """Young collections free almost nothing."""
     yield from frees_little(row.seen, row.rates)
 
 
-_CHECKS = (_gc, _young, _throttling, _memory)
+_CHECKS = (_gc, find_young, find_throttling, find_near_limit)

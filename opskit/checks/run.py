@@ -1,81 +1,140 @@
 """Run checks side by side in a child process until they end or the deadline comes.
 
 A read that hangs (a dead network mount, a process whose memory is locked) hangs the child alone: it is left behind, and ends with
-opskit. No signal is sent. Within the child the checks take turns; see turns.py.
+opskit. No signal is sent. Within the child the checks take turns; see crew.py and turns.py.
 """
 
 from __future__ import annotations
 
 import importlib
-import time
-from functools import partial
+import signal
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from opskit.analysis.doctor.seen import Checked, Gap, Outcome, Place, Seen
 from opskit.analysis.finding import Entity, Finding
 from opskit.catalog import CHECKS
-from opskit.checks.look import Look
-from opskit.checks.turns import Turns
-from opskit.errors import OpskitError, where_raised
+from opskit.checks.crew import Crew, Request
+from opskit.errors import NotSupported, OpskitError
 from opskit.interrupts import Guard, Interruptible
-from opskit.proc.cgroup.tree import parse_cgroup
-from opskit.proc.files.stat import parse_stat
-from opskit.proc.kept_reads import KeptReads
 from opskit.proc.kernel.children import start_child, wait_for
-from opskit.proc.process import command_name
 from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from opskit.host import Host
     from opskit.proc.kernel.children import Child, Send
 
-_SUSPECT = ("stuck", "slow")
+__all__ = ["Request", "preload", "run_checks"]
+
 _LAST_S = 0.1  # of the deadline: for ranking and showing
-_WINDOW, _LONGEST_S = 0.6, 1.0  # of the deadline; of a window
-_PART = 100  # findings in a message
+_UNASKED = "it needs --ask"
+_LATE = "it did not finish by the deadline"
+_left: list[_Left] = []  # by earlier rounds
+_imported: list[str] = []  # what the last round imported
 
 
-class Request(NamedTuple):
-    """What to check: `words` as they were given (a PID, a name), none for the machine; the names of the checks."""
+class _Left(NamedTuple):
+    """A child that cannot end: its checks that did not finish; others that did at their second try, with the path that hangs."""
 
-    words: tuple[str, ...] = ()
-    checks: tuple[str, ...] = tuple(CHECKS)
-    ask: bool = False
-    deadline_s: float = 2.0
+    child: Child
+    unfinished: tuple[str, ...]
+    hung: tuple[tuple[str, str], ...]
 
 
-def run_checks(host: Host, ask: Request) -> Seen:
-    """Run them, and return what they saw by the deadline. Raises OpskitError where no process is meant by the words."""
+def preload(names: Iterable[str] = CHECKS) -> None:
+    """Import what checks need, so that the rounds of a watch do not."""
+    for name in (*(f"opskit.checks.{each.replace('-', '_')}" for each in names), *_imported):
+        with suppress(ImportError):
+            importlib.import_module(name)
+    _imported.clear()
+
+
+def run_checks(host: Host, ask: Request, meanwhile: Callable[[], None] = lambda: None) -> Seen:
+    """Run them, and return what they saw by the deadline. Raises OpskitError where no process is meant by the words.
+
+    `meanwhile` is called while the checks run: to import what shows their results. Call `preload` before the rounds of a watch.
+    """
     begun_s = host.monotonic()
     until_s = begun_s + max(ask.deadline_s - _LAST_S, ask.deadline_s / 2)
-    heard = _Heard(ask)
+    host.fs.uses_nss = ask.ask
+    _left[:] = [each for each in _left if each.child.reap() is None]
+    hanging = {name for each in _left for name in each.unfinished}
+    heard = _Heard(ask, hanging)
+    ask = ask._replace(checks=tuple(name for name in ask.checks if name not in hanging))
+    try:
+        _run_in_child(host, ask, until_s, heard, meanwhile)
+    except _NoChild:
+        with _restored(host):
+            _crew(host, ask, until_s, heard.take).run()
+        meanwhile()
+    _imported[:] = heard.modules
+    order = list(CHECKS)
+    checked = sorted(heard.checked, key=lambda each: order.index(each.name))
+    gaps = sorted(
+        (*heard.gaps, *heard.missing()), key=lambda gap: order.index(gap.check) if gap.check in CHECKS else -1
+    )
+    took_s = host.monotonic() - begun_s
+    return Seen(tuple(checked), tuple(gaps), heard.places, took_s, host.now().timestamp(), heard.pids, ask.ask)
+
+
+def _crew(host: Host, ask: Request, until_s: float, send: Send) -> Crew:
+    known = {path: name for each in _left for name, path in each.hung if name in ask.checks}
+    return Crew(host, ask, until_s, send, [(name, path) for path, name in known.items()])
+
+
+class _NoChild(Exception):  # noqa: N818
+    """No process can be started."""
+
+
+def _run_in_child(host: Host, ask: Request, until_s: float, heard: _Heard, meanwhile: Callable[[], None]) -> None:
+    def work(send: Send) -> None:
+        _crew(host, ask, until_s, send).run()
+
     with Guard():
-        child = start_child(partial(_work, host, ask, until_s), patient=True)
+        try:
+            child = start_child(work, patient=True)
+        except NotSupported:
+            raise _NoChild from None
         try:
             with Interruptible():
+                meanwhile()
                 heard.listen(host, child, until_s)
         finally:
-            child.leave(has_ended=heard.has_ended and not heard.missing())
-    return Seen(
-        tuple(heard.checked), (*heard.gaps, *heard.missing()), heard.places, host.monotonic() - begun_s,
-        host.now().timestamp(), heard.pids, ask.ask,
-    )  # fmt: skip
+            heard.status = child.leave(has_ended=heard.is_done)
+            if heard.status is None:
+                _left.append(_Left(child, tuple(gap.check for gap in heard.missing()), heard.hung))
+
+
+@contextmanager
+def _restored(host: Host) -> Iterator[None]:
+    sleep = host.sleep
+    try:
+        yield
+    finally:
+        host.sleep, host.fs.kept = sleep, None
 
 
 class _Heard:
-    """What the child has told so far."""
+    """What the child has told so far. `is_done`: all checks have ended; `is_silent`: it has ended, by the exit `status`."""
 
-    def __init__(self, ask: Request) -> None:
+    def __init__(self, ask: Request, hanging: set[str]) -> None:
         self.ask = ask
         self.checked: list[Checked] = []
         self.gaps: list[Gap] = [
-            Gap(name, CHECKS[name].of, "it needs --ask") for name in ask.checks if CHECKS[name].ask and not ask.ask
+            Gap(name, CHECKS[name].of, _UNASKED) for name in ask.checks if CHECKS[name].ask and not ask.ask
+        ]
+        self.gaps += [
+            Gap(name, CHECKS[name].of, "it still hangs since it was last run") for name in ask.checks if name in hanging
         ]
         self.places: dict[int, Place] = {}
         self.pids: tuple[int, ...] = ()
-        self.has_ended = False
+        self.modules: list[str] = []
+        self.hung: tuple[tuple[str, str], ...] = ()
+        self.has_ended = self.is_done = self.is_silent = False
+        self.status: int | None = None
+        self._whole = {gap.check for gap in self.gaps}  # checks of which nothing is expected
         self._parts: dict[str, list[Finding]] = {}
 
     def listen(self, host: Host, child: Child, until_s: float) -> None:
@@ -83,16 +142,18 @@ class _Heard:
         while not self.has_ended and (left_s := until_s + _LAST_S / 2 - host.monotonic()) > 0:
             if wait_for([child], left_s):
                 message = child.receive()
-                self.has_ended = message is None or "end" in message
-                self._take(message or {})
+                self.is_silent = message is None
+                self.has_ended = self.is_silent
+                self.take(message or {})
 
     def missing(self) -> list[Gap]:
         """The checks without an answer."""
-        known = {each.name for each in self.checked} | {gap.check for gap in self.gaps}
-        why = "it did not finish by the deadline" if not self.has_ended else "its process ended early"
+        known = {each.name for each in self.checked} | self._whole
+        why = _LATE if not self.is_silent else _why_ended(self.status)
         return [Gap(name, CHECKS[name].of, why) for name in self.ask.checks if name not in known]
 
-    def _take(self, message: Mapping[str, Any]) -> None:
+    def take(self, message: Mapping[str, Any]) -> None:
+        """Take one message of a Crew."""
         if "error" in message:
             error = OpskitError(message["error"])
             error.lines = tuple(message["lines"])
@@ -106,11 +167,26 @@ class _Heard:
         if "check" in message:
             name, (looked_at, gaps, asked) = message["check"], message["rest"]
             pauses = {int(pid): pause for pid, pause in asked.items()}  # a number of ours
-            outcome = Outcome(self._parts.pop(name, ()), looked_at, (), pauses)
+            outcome = Outcome(tuple(self._parts.pop(name, ())), tuple(looked_at), (), pauses)
             self.checked.append(Checked(name, outcome, message["took_s"], message["cpu_s"]))
-            self.gaps += [Gap(*gap) for gap in gaps]
+            if name == "jvms":  # it tells how many JVMs were not asked
+                self.gaps = [gap for gap in self.gaps if (gap.check, gap.reason) != ("java-threads", _UNASKED)]
+            told = (Gap(*gap) for gap in gaps)
+            self.gaps += [gap for gap in told if gap.check == name or gap.check in self.ask.checks]
         if "failed" in message:
             self.gaps.append(Gap(message["failed"], CHECKS[message["failed"]].of, message["why"]))
+            self._whole.add(message["failed"])
+        if "end" in message:
+            self.has_ended, self.is_done, self.modules = True, message["end"], message["modules"]
+            self.gaps += [Gap(*gap) for gap in message["gaps"]]
+            self.hung = tuple((name, path) for name, path in message["hung"])
+
+
+def _why_ended(status: int | None) -> str:
+    if status is None or status >= 0:
+        return "its process ended early"
+    by = signal.Signals(-status).name if -status in set(signal.Signals) else f"signal {-status}"
+    return f"its process was ended by {by}{', as the OOM killer does' if by == 'SIGKILL' else ''}"
 
 
 def _finding(values: Sequence[Any]) -> Finding:
@@ -121,74 +197,3 @@ def _finding(values: Sequence[Any]) -> Finding:
 def _entity(values: Sequence[Any]) -> Entity:
     kind, id_, start_ticks, inside = values
     return Entity(kind, id_, start_ticks, None if inside is None else _entity(inside))
-
-
-def _work(host: Host, ask: Request, until_s: float, send: Send) -> None:
-    """In the child: run the checks in turns, those with a window first, and at last those whose JVMs the others choose."""
-    turns = Turns()
-    host.sleep = turns.sleep
-    host.fs.kept = KeptReads(turns.breathe)
-    try:
-        pids = _resolve(host, ask.words)
-    except OpskitError as error:
-        send({"error": str(error), "lines": list(error.lines)})
-        return
-    send({"pids": pids})
-    window_s = min(_LONGEST_S, _WINDOW * ask.deadline_s) if host.fs.is_live else 0.0
-    look = Look(host, pids, window_s, ask.ask)
-    chosen = [name for name in ask.checks if ask.ask or not CHECKS[name].ask]
-    suspects: list[int] = []
-    for is_last in (False, True):
-        names = [name for name in chosen if CHECKS[name].last is is_last]
-        for name in sorted(names, key=lambda each: -CHECKS[each].window_s):
-            turns.start(partial(_check, name, look._replace(suspects=tuple(dict.fromkeys(suspects))), send, suspects))
-        turns.wait(until_s)
-    send({"end": True})
-
-
-def _resolve(host: Host, words: tuple[str, ...]) -> tuple[int, ...]:
-    if not words:
-        return ()
-    from opskit.collect.given_pids import GivenPids
-    from opskit.collect.targets import resolve_process
-
-    pids = tuple(dict.fromkeys(resolve_process(host, word, "doctor") for word in words))
-    GivenPids(host, pids, "doctor")  # they exist
-    return pids
-
-
-def _check(name: str, look: Look, send: Send, suspects: list[int]) -> None:
-    begun_s, begun_cpu_s = time.monotonic(), time.thread_time()
-    try:
-        outcome: Outcome = importlib.import_module(f"opskit.checks.{name.replace('-', '_')}").check(look)
-    except (OpskitError, OSError) as error:
-        send({"failed": name, "why": str(error)})
-        return
-    except Exception as error:  # noqa: BLE001  (a bug in one check never stops the others)
-        send({"failed": name, "why": f"a bug in opskit: {where_raised(error)}"})
-        return
-    findings = outcome.findings
-    for begin in range(0, len(findings), _PART):
-        part = findings[begin : begin + _PART]
-        send({"part": name, "findings": part, "places": _places(look.host, part)})
-    suspects += [pid for finding in findings if finding.class_ in _SUSPECT for pid in _pids_of(finding.entity)]
-    took_s, cpu_s = time.monotonic() - begun_s, time.thread_time() - begun_cpu_s
-    rest = outcome.looked_at, outcome.gaps, outcome.asked
-    send({"check": name, "rest": rest, "took_s": took_s, "cpu_s": cpu_s})
-
-
-def _pids_of(entity: Entity | None) -> Iterable[int]:
-    while entity is not None:
-        if entity.kind == "process" and isinstance(entity.id, int):
-            yield entity.id
-        entity = entity.inside
-
-
-def _places(host: Host, findings: Sequence[Finding]) -> list[Place]:
-    fs = host.fs
-    places = []
-    for pid in dict.fromkeys(pid for finding in findings for pid in _pids_of(finding.entity)):
-        paths = {each.path for each in fs.maybe(parse_cgroup, pid, "cgroup", default=())} - {"/"}
-        stat = fs.maybe(parse_stat, pid, "stat")
-        places.append(Place(pid, command_name(fs, pid), tuple(sorted(paths)), stat and stat.ppid))
-    return places

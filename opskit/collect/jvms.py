@@ -223,7 +223,7 @@ class Collector:
         seen = []
         for jvm in found.jvms:
             try:
-                seen.append(_see(self.host, jvm, mounts, ours, now_s))
+                seen.append(see_jvm(self.host, jvm, mounts, ours, now_s))
             except GONE:
                 pass
             except (DENIED, BadInput):
@@ -231,7 +231,18 @@ class Collector:
         return seen
 
 
-def _see(host: Host, jvm: Jvm, mounts: list[Mount], ours: tuple[int, int] | None, now_s: float | None) -> Seen:
+def see_jvm(
+    host: Host,
+    jvm: Jvm,
+    mounts: list[Mount],
+    ours: tuple[int, int] | None,
+    now_s: float | None,
+    at_s: float | None = None,
+) -> Seen:
+    """What is seen of a JVM with these counters. `ours`: our IDs, for whether it could be attached to; None: unknown.
+
+    `now_s`, `at_s`: by the wall clock and by the host's when its counters were read; `at_s` None: about now. Raises GONE and DENIED.
+    """
     fs = host.fs
     tid = vm_thread(host, jvm.pid) if jvm.perf is not None and fs.is_live else None
     slept = sleeps(host, jvm.pid, tid)
@@ -240,7 +251,7 @@ def _see(host: Host, jvm: Jvm, mounts: list[Mount], ours: tuple[int, int] | None
     place, memory, cpu, frozen, levels = _cgroups(host, jvm, mounts)
     gc, stopped = _stops(jvm.perf, now_s)
     reading = Reading(
-        at_s=host.monotonic(),
+        at_s=host.monotonic() if at_s is None else at_s,
         age_s=age_s(fs.maybe(parse_uptime, "uptime"), stat.start_ticks, host.clock_ticks),
         cpu_s=(stat.user_ticks + stat.system_ticks) / host.clock_ticks,
         gc=gc,

@@ -355,7 +355,7 @@ def user_inside(fs: ProcFS, pid: int, uid: int) -> str | None:
         return None
     if inner is None:
         return None
-    if is_ours:  # HotSpot asks getpwuid_r() too, which also finds users of LDAP
+    if is_ours and fs.uses_nss:  # HotSpot asks getpwuid_r() too, which also finds users of LDAP
         import pwd
 
         with suppress(KeyError):

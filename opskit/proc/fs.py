@@ -34,6 +34,7 @@ READ_ONLY = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 LARGEST_BYTES = 256 << 20
 # execve(2) takes 6 MiB of words. A process may let cmdline show more of its memory (prctl(2), PR_SET_MM_MAP).
 LARGEST_WORDS_BYTES = 8 << 20
+_STEADY_LINKS = (("exe",), ("ns", "mnt"), ("ns", "pid"), ("ns", "net"))
 _MAX_LINKS, _READ_BYTES, _LARGEST_PID, _ANY_SIZE = 40, 65536, (1 << 31) - 1, 1 << 63
 
 
@@ -91,6 +92,7 @@ class ProcFS:
         self.has_our_root = not self.root  # the users, /tmp and cgroups that belong to PROC are this machine's
         self.refused: dict[str, str] = {}  # the files that exist and were not read: path -> why
         self.kept: KeptReads | None = None  # for a run in which several collectors want the same files
+        self.uses_nss = True  # users may be looked up by NSS, which asks LDAP and the like; else in /etc/passwd alone
 
     def is_own(self) -> bool:
         """Whether a PID in this tree is the same process here: the tree is live, and its `self` is us in our PID namespace."""
@@ -155,7 +157,7 @@ class ProcFS:
 
     def read(self, *parts: object) -> bytes:
         """The bytes of PROC/parts."""
-        return self.read_path(self.path(*parts))
+        return self._ask(self.read_path, self.path(*parts))
 
     def load(self, parse: Callable[[str], T], *parts: object) -> T:
         """PROC/parts through a parser, whose BadInput gets the path. Bytes that are not UTF-8 become surrogates."""
@@ -202,11 +204,14 @@ class ProcFS:
 
     def link(self, *parts: object) -> bytes:
         """Where a link points, without following it."""
-        return self._readlink(self.path(*parts))
+        path = self.path(*parts)
+        if self.kept is not None and parts[1:] in _STEADY_LINKS:
+            return self.kept.keep((None, path), path, self._readlink, path)
+        return self._readlink(path)
 
     def file_id(self, *parts: object) -> FileId:
         """The file behind a link such as 4242/fd/7. It is followed, which can hang on a network mount."""
-        return FileId.of(self._stat(self.path(*parts)))
+        return FileId.of(self._ask(self._stat, self.path(*parts)))
 
     def fd_count(self, *parts: object) -> int:
         """The number of open fds of a process."""
@@ -310,13 +315,13 @@ class ProcFS:
     def names_at(self, path: str, most: int | None = None) -> list[str]:
         """The names in a directory, unsorted; of one that others fill the first ones, at `most` so many."""
         if most is None:
-            return os.listdir(path)
+            return self._ask(os.listdir, path)
         with self._scan(path) as entries:
             return [entry.name for entry, _ in zip(entries, range(most))]
 
     def file_id_at(self, path: str) -> FileId:
         """The file at a path, without following a link at its end."""
-        return FileId.of(os.lstat(path))
+        return FileId.of(self._ask(os.lstat, path))
 
     def is_writable(self, path: str) -> bool:
         """Whether the rights and the mount let us write there."""
@@ -324,7 +329,11 @@ class ProcFS:
 
     def space_at(self, path: str) -> Space:
         """The free space on the file system of a path."""
-        return space_of(os.statvfs(path))
+        return space_of(self._ask(os.statvfs, path))
+
+    def _ask(self, call: Callable[[str], T], path: str) -> T:
+        """call(path), known to `kept`: it may hang."""
+        return call(path) if self.kept is None else self.kept.ask(path, call, path)
 
     def _exists(self, path: str) -> bool:
         return os.path.lexists(path)
@@ -341,8 +350,12 @@ class ProcFS:
     def _of_fds(self, read: FdReader[T], parts: tuple[object, ...]) -> list[T]:
         """Read the fd directory PROC/parts/fd."""
         if self.kept is not None:
-            self.kept.before_read()
-        path = os.fsencode(self.path(*parts, "fd"))
+            path = self.path(*parts, "fd")
+            return self.kept.ask(path, self._list_fds, read, path)
+        return self._list_fds(read, self.path(*parts, "fd"))
+
+    def _list_fds(self, read: FdReader[T], directory_path: str) -> list[T]:
+        path = os.fsencode(directory_path)
         directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             # A path gives names as bytes, which cost less than those of an open directory.

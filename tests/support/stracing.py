@@ -41,7 +41,7 @@ class Traced(NamedTuple):
 
     def acting(self) -> list[str]:
         """The calls that change something: files opened for writing, and every call other than open."""
-        done = [call for call in self.calls if call not in self.of(*OPENS) and "ENOENT" not in call]
+        done = [call for call in self.calls if call.partition("(")[0] not in OPENS and "ENOENT" not in call]
         return [*self.writing(), *done]
 
     def only_started_the_listener(self, pid: int) -> None:
@@ -69,7 +69,7 @@ def traced(*words: object, calls: tuple[str, ...] = (*OPENS, *ACTS), options: tu
     needs_strace()
     with tempfile.NamedTemporaryFile("r", suffix=".strace") as log:
         done = subprocess.run(
-            ["strace", "-f", "-qq", "-e", "signal=none", "-o", log.name, "-e", f"trace={','.join(calls)}", *options,
+            ["strace", "-f", "--seccomp-bpf", "-qq", "-e", "signal=none", "-o", log.name, "-e", f"trace={','.join(calls)}", *options,
              sys.executable, "-B", "-m", "opskit", *map(str, words)],
             capture_output=True, text=True, check=False, cwd="/",
         )  # fmt: skip

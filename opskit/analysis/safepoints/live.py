@@ -6,9 +6,10 @@ from itertools import takewhile
 from typing import TYPE_CHECKING, TypeVar
 
 from opskit.analysis.cpu_quota import judge_quota, most_throttled
-from opskit.analysis.finding import Entity, Finding, Severity, most_severe_first
+from opskit.analysis.finding import HOST, Entity, Finding, Severity, most_severe_first
 from opskit.analysis.safepoints.advice import TOO_MUCH_TTSP, Jdk, advise, verdict
 from opskit.analysis.safepoints.stops import Totals
+from opskit.proc.cgroup.limits import limits_since
 from opskit.quantities import duration, percent
 from opskit.records import NamedTuple
 from opskit.shell import command
@@ -91,17 +92,8 @@ def between(earlier: Reading, later: Reading, begun_s: float) -> Interval:
         Totals(safepoints, stopped_s, _gain(earlier.ttsp_s, later.ttsp_s), elapsed_s, safepoints),
         _gain(earlier.throttled_s, later.throttled_s), _gain(earlier.throttled_periods, later.throttled_periods), cpu,
         memory, io, later.runnable, _gain(earlier.major_faults, later.major_faults), later.waiting, later.late_thread,
-        most_throttled([_used(quota, earlier) for quota in later.quotas]),
+        most_throttled(limits_since(earlier.quotas, later.quotas)),
     )  # fmt: skip
-
-
-def _used(quota: CpuLimit, earlier: Reading) -> CpuLimit:
-    """A quota with the periods since an earlier reading."""
-    before = next((each for each in earlier.quotas if each.path == quota.path), quota)
-    return quota._replace(
-        periods=_gain(before.periods, quota.periods),
-        throttled_periods=_gain(before.throttled_periods, quota.throttled_periods),
-    )
 
 
 def _gain(earlier: N | None, later: N | None) -> N | None:
@@ -138,7 +130,7 @@ def _delays(entity: Entity, whole: Interval, waited_s: float, facts: Facts) -> I
         # Without a major fault it may be others' pressure alone.
         spared = facts.pressure_of != "cgroup" and faults == 0
         yield Finding(
-            "memory-pressure", "note" if spared else "warning", entity,
+            "memory-pressure", "note" if spared else "warning", Entity("cgroup", facts.cgroup) if facts.cgroup else HOST,
             f"{who} waited for memory {percent(memory_share)} of the time: pages are reclaimed, refaulted or swapped in",
             f"memory pressure, some: {duration(memory_share * elapsed_s)} of {duration(elapsed_s)}{own}",
             "more memory for the cgroup, a smaller heap, no swap for JVMs", command("vmstat", 1), memory_share, elapsed_s,
@@ -156,7 +148,7 @@ def _delays(entity: Entity, whole: Interval, waited_s: float, facts: Facts) -> I
     if facts.cpus is not None and others is not None and crowd is not None and others > crowd * facts.cpus:
         psi = "" if waited is None else f"; some task waited for a CPU {percent(waited)} of the time"
         yield Finding(
-            "runnable-above-cpus", severity, entity,
+            "runnable-above-cpus", severity, HOST,
             f"more threads want to run than there are CPUs: {others:.1f} on average for {facts.cpus}",
             f"/proc/loadavg at each sample{psi}",
             "move other load away, start fewer threads, or add CPUs: a thread that does not run cannot stop either",

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from opskit import host as host_module
 from opskit.commands.shared.options import HOST_OPTIONS, OUTPUT, WINDOWED, format_options
 from opskit.commands.shared.output import Output
 from opskit.commands.shared.run import Run, open_host
@@ -24,12 +25,14 @@ def command(
     needs: Mapping[str, str] | None = None,
     plotted: bool = True,
     unsuffixed: str = "text",
+    writes_nothing: bool = False,
 ) -> Callable[[Callable[..., int]], click.Command]:
     """Make a click command of `function(run, **own options)`; its docstring is the help.
 
     `formats`: what -f and the suffix of -o may choose. `options`: WATCH, TOP, USERS.
     `exclusive`: pairs of parameters that exclude each other. `needs`: a parameter, and the one without which it has no effect.
     `plotted`: matplotlib draws svg and png. `unsuffixed`: the format of a file of -o without a suffix.
+    `writes_nothing`: not even its own OOM score.
     """
     rules = {"count": "watch", **({} if WINDOWED in options else {"interval": "watch"}), **(needs or {})}
 
@@ -37,6 +40,8 @@ def command(
         shared = [*(each for group in options for each in group), *format_options(formats), *HOST_OPTIONS]
 
         def call(**given: Any) -> int:
+            if not writes_nothing:
+                host_module.be_killed_first()
             made = click.get_current_context().command
             _check_rules(made, given, exclusive, rules)
             root, proc = given.pop("root"), given.pop("proc")

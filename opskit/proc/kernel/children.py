@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread
 import ctypes
 import errno
 import gc
@@ -10,6 +11,7 @@ import os
 import select
 import signal
 import socket
+import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -23,7 +25,9 @@ if TYPE_CHECKING:
 _PR_SET_PDEATHSIG, _PR_SET_NAME = 1, 15
 _IGNORED = (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGTSTP)  # the terminal's, which are for the parent
 _MANY_FDS = 1 << 16  # where /proc does not list them
-_LARGEST_MESSAGE = 1 << 18
+_LARGEST_MESSAGE, _PART_BYTES = 1 << 18, 1 << 15
+_MORE = b"+"  # begins a part of a message that is not its last
+_END_S, _GRACE_S = 1.0, 0.02  # how long a child is waited for that is about to end, or may be
 _LONGEST_POLL_MS = (1 << 31) - 1  # 24 days
 
 _libc = ctypes.CDLL(None, use_errno=True)
@@ -38,21 +42,26 @@ class Child:
 
     def __init__(self, pid: int, messages: socket.socket) -> None:
         self.pid, self._messages = pid, messages
-        self._is_reaped = False
+        self._is_reaped, self._status = False, 0
+        self._parts = bytearray()
 
     def fileno(self) -> int:
         """The socket, for select(2)."""
         return self._messages.fileno()
 
     def receive(self) -> dict[str, Any] | None:
-        """The next message; None: none is there, or it has ended. Raises OSError and BugInChild as its work did."""
-        try:
-            data = self._messages.recv(_LARGEST_MESSAGE, socket.MSG_DONTWAIT)
-        except OSError:
-            return None
-        if not data:
-            return None
-        message: dict[str, Any] = json.loads(data)
+        """The next message, empty if only a part is there; None: none is there, or it has ended. Raises OSError and BugInChild as its work did."""
+        data = _MORE
+        while data.startswith(_MORE):
+            try:
+                data = self._messages.recv(_LARGEST_MESSAGE, socket.MSG_DONTWAIT)
+            except OSError:
+                return {} if self._parts else None
+            if not data:
+                return None
+            self._parts += data.removeprefix(_MORE)
+        message: dict[str, Any] = json.loads(self._parts)
+        self._parts.clear()
         if "bug" in message:
             raise BugInChild(f"unexpected exception in a child process: {message['bug']}")
         if "errno" in message:
@@ -64,11 +73,26 @@ class Child:
         if not self._is_reaped:
             os.kill(self.pid, signal.SIGTERM)
 
-    def leave(self, *, has_ended: bool) -> None:
-        """Read no more of it, without a signal: reap it if it has ended or is about to; else it ends with us."""
+    def leave(self, *, has_ended: bool) -> int | None:
+        """Read no more of it, without a signal: wait for it if it has ended or is about to; else it ends with us. As `reap`."""
+        until_s = time.monotonic() + (_END_S if has_ended else _GRACE_S)
+        has_ended = False
+        while not has_ended and (left_s := until_s - time.monotonic()) > 0 and wait_for([self], left_s):
+            with suppress(OSError, BugInChild):
+                has_ended = self.receive() is None
         self._messages.close()
-        with suppress(ChildProcessError):
-            self._is_reaped = bool(os.waitpid(self.pid, 0 if has_ended else os.WNOHANG)[0])
+        return self.reap(wait=has_ended)
+
+    def reap(self, *, wait: bool = False) -> int | None:
+        """Its exit status, negative for a signal; None while it runs."""
+        if not self._is_reaped:
+            with suppress(ChildProcessError):
+                pid, status = os.waitpid(self.pid, 0 if wait else os.WNOHANG)
+                if not pid:
+                    return None
+                self._status = os.waitstatus_to_exitcode(status)
+            self._is_reaped = True
+        return self._status
 
     def end(self) -> None:
         """Kill and reap it."""
@@ -86,7 +110,8 @@ def start_child(work: Callable[[Send], None], keep: Iterable[int] = (), *, patie
     """Do the work in a child, which has only these fds open. Raises NotSupported where no process can be started.
 
     Called in a Guard; the caller calls `end` or `leave`. Ctrl-C does not reach the child; SIGTERM raises Stopped in it.
-    `patient`: it waits until the parent has room for a message; otherwise that message is lost.
+    `patient`: it waits until the parent has room for a message, which may be of any size and come from any thread; otherwise that
+    message is lost.
     """
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     parent = os.getpid()
@@ -97,7 +122,7 @@ def start_child(work: Callable[[Send], None], keep: Iterable[int] = (), *, patie
         theirs.close()
         raise
     if pid == 0:
-        _run(work, theirs, parent, {theirs.fileno(), *keep}, 0 if patient else socket.MSG_DONTWAIT)
+        _run(work, theirs, parent, {theirs.fileno(), *keep}, patient=patient)
     theirs.close()
     return Child(pid, ours)
 
@@ -144,11 +169,10 @@ def close_from(first: int) -> None:
     os.closerange(first, last + 1)
 
 
-def _run(work: Callable[[Send], None], messages: socket.socket, parent: int, keep: set[int], flags: int) -> NoReturn:
-    def send(message: Mapping[str, Any]) -> None:
-        with suppress(BlockingIOError, BrokenPipeError):  # a parent that is slow gets the next one
-            messages.send(json.dumps(message).encode(), flags)
-
+def _run(
+    work: Callable[[Send], None], messages: socket.socket, parent: int, keep: set[int], *, patient: bool
+) -> NoReturn:
+    send = _sender(messages, patient=patient)
     try:
         signal.signal(signal.SIGTERM, _stop)
         for number in _IGNORED:
@@ -168,6 +192,20 @@ def _run(work: Callable[[Send], None], messages: socket.socket, parent: int, kee
         send({"bug": where_raised(error)})
     finally:
         os._exit(0)
+
+
+def _sender(messages: socket.socket, *, patient: bool) -> Send:
+    flags, lock = 0 if patient else socket.MSG_DONTWAIT, _thread.allocate_lock()
+
+    def send(message: Mapping[str, Any]) -> None:
+        data = json.dumps(message).encode()
+        with suppress(BlockingIOError, BrokenPipeError), lock:  # a parent that is slow gets the next one
+            while patient and len(data) > _PART_BYTES:
+                messages.send(_MORE + data[:_PART_BYTES])
+                data = data[_PART_BYTES:]
+            messages.send(data, flags)
+
+    return send
 
 
 def _stop(_number: int, _frame: object) -> NoReturn:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from opskit.analysis.finding import Entity
+from opskit.analysis.finding import HOST, Entity
 from opskit.analysis.safepoints.live import judge
 from opskit.collect.safepoints.live import Facts, Reading
 from opskit.proc.cgroup.limits import CpuLimit
@@ -42,11 +42,12 @@ def test_intervals_are_differences_and_the_whole_is_theirs():
     ({"ttsp_s": 0.05, "stopped_s": 0.1, "safepoints": 3}, "ttsp-dominates", "warning"),
 ])  # fmt: skip
 def test_each_finding_names_the_process_and_the_closer_look(last, code, severity):
-    """The entity is the process by PID and start; the time is the sampled one."""
+    """The entity is the process by PID and start, its cgroup, or the host; the time is the sampled one."""
     begun = reading(0.0, throttled_s=0.0, throttled_periods=0, memory_stalled_s=0.0, major_faults=0)
-    [found] = judge(facts(begun, begun._replace(at_s=2.0, **last))).findings
+    [found] = judge(facts(begun, begun._replace(at_s=2.0, **last), cgroup="/app")).findings
     assert (found.code, found.severity, found.window_s) == (code, severity, 2.0)
-    assert (found.entity.kind, found.entity.id, found.entity.start_ticks) == ("process", 4242, 99)
+    others = {"memory-pressure": Entity("cgroup", "/app"), "runnable-above-cpus": HOST}
+    assert found.entity == others.get(code, Entity("process", 4242, 99))
     assert found.next or found.fix
 
 

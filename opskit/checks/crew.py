@@ -1,0 +1,252 @@
+"""The checks of one run, in one process: threads that take turns, and what becomes of those that hang, crash or cannot start."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+import threading
+import time
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from opskit.analysis.doctor.seen import Gap, Outcome, Place
+from opskit.catalog import CHECKS
+from opskit.checks.look import Look
+from opskit.checks.turns import Turns
+from opskit.errors import OpskitError, where_raised
+from opskit.proc.cgroup.tree import parse_cgroup
+from opskit.proc.files.stat import parse_stat
+from opskit.proc.kept_reads import KeptReads
+from opskit.proc.process import command_name
+from opskit.records import NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from opskit.analysis.finding import Entity, Finding
+    from opskit.host import Host
+    from opskit.proc.kernel.children import Send
+
+_SUSPECT = ("stuck", "slow")
+_WINDOW, _SHORTEST_S, _LONGEST_S = 0.6, 0.2, 1.0  # of the deadline; the windows of rates
+_LAST = 0.3  # of the deadline: for the checks that come last
+_PART = 100  # findings in a message
+_STACK_BYTES = 1 << 20
+_MOST_URGENT = "limits"  # where no thread can be started
+
+
+class Request(NamedTuple):
+    """What to check: `words` as they were given (a PID, a name), none for the machine; the names of the checks."""
+
+    words: tuple[str, ...] = ()
+    checks: tuple[str, ...] = tuple(CHECKS)
+    ask: bool = False
+    deadline_s: float = 2.0
+
+
+class Crew:
+    """Runs the checks on a host, which is its alone from now on, until a moment of time.monotonic(); `send` takes what they say.
+
+    Messages: `error` and `lines` (no process is meant by the words) or `pids`; `part`, `findings` and `places`, then `check` with
+    the rest, or `failed` and `why`; `end` (whether all have answered) with `gaps`, `hung` (checks and paths) and `modules` (that were imported).
+    """
+
+    def __init__(
+        self, host: Host, ask: Request, until_s: float, send: Send, hung: Iterable[tuple[str, str]] = ()
+    ) -> None:
+        """`hung`: checks and the paths in which they hang since an earlier run."""
+        self._host, self._ask, self._until_s, self._send = host, ask, until_s, send
+        self._turns = Turns(self._on_hang)
+        self._kept = KeptReads(self._turns.breathe)
+        self._look = Look(host, (), window_s(ask.deadline_s) if host.fs.is_live else 0.0, ask.ask)
+        self._work: dict[int, tuple[str, Callable[[], None]]] = {}  # thread -> check
+        self._before = list(hung)
+        self._hung: dict[int, tuple[str, str]] = {}  # thread -> check, path
+        self._unstarted: dict[str, Callable[[], None]] = {}
+        self._begun: set[str] = set()
+        self._answered: set[str] = set()
+        self._told: set[str] = set()  # whose answers were sent
+        self._suspects: list[int] = []
+        self._lock = threading.Lock()
+        host.sleep, host.fs.kept = self._turns.sleep, self._kept
+        for _, path in self._before:
+            self._kept.refuse(path)
+        threading.stack_size(_STACK_BYTES)  # of each thread: a machine may have no more memory to promise
+
+    def run(self) -> None:
+        """Find out which processes are meant; run the checks, those with a window first, and those last that need the others."""
+        before = set(sys.modules)
+        if not self._resolve():
+            return
+        chosen = [name for name in self._ask.checks if self._ask.ask or not CHECKS[name].ask]
+        reserve_s = _LAST * self._ask.deadline_s if any(CHECKS[name].last for name in chosen) else 0.0
+        is_done = True
+        for is_last, until_s in ((False, self._until_s - reserve_s), (True, self._until_s)):
+            for name in sorted(chosen, key=lambda each: -CHECKS[each].window_s):
+                if CHECKS[name].last is is_last:
+                    self._begin(name)
+            is_done = self._wait(until_s)
+        hung = [*self._before, *self._hung.values()]
+        gaps = [self._gap(name, path) for name, path in hung]
+        self._send({"end": is_done, "gaps": gaps, "hung": hung, "modules": sorted(set(sys.modules) - before)})
+
+    def _resolve(self) -> bool:
+        found: list[tuple[int, ...] | OpskitError] = []
+        if self._ask.words:
+            self._start("", self._resolving(found))
+            self._wait(self._until_s)
+        else:
+            found.append(())
+        words = " ".join(self._ask.words)
+        result = (
+            found[0] if found else OpskitError(f"which process is {words!r}: no answer by the deadline; give its PID")
+        )
+        if isinstance(result, OpskitError):
+            self._send({"error": str(result), "lines": list(result.lines)})
+            return False
+        self._look = self._look._replace(pids=result)
+        self._send({"pids": result})
+        return True
+
+    def _resolving(self, found: list[tuple[int, ...] | OpskitError]) -> Callable[[], None]:
+        def resolve() -> None:
+            found.append(_resolve(self._host, self._ask.words))
+            self._told.add("")
+
+        return resolve
+
+    def _begin(self, name: str) -> None:
+        window = min(self._look.window_s, CHECKS[name].window_s)
+        if CHECKS[name].window_s and not window and self._host.fs.is_live:
+            self._fail(name, f"{self._ask.deadline_s:g} s are too short for it; raise --deadline")
+            return
+        suspects = tuple(dict.fromkeys(self._suspects))
+        look = self._look._replace(window_s=window, suspects=suspects, until_s=self._until_s)
+        self._start(name, partial(self._check, name, look))
+
+    def _start(self, name: str, work: Callable[[], None]) -> None:
+        def run() -> None:
+            thread = threading.get_ident()
+            self._work[thread] = name, work
+            try:
+                work()
+            finally:
+                self._work.pop(thread, None)
+                if name in self._answered or not name:
+                    self._hung.pop(thread, None)
+
+        self._begun.add(name)
+        try:
+            self._turns.start(run)
+        except (RuntimeError, MemoryError):
+            self._unstarted[name] = work
+
+    def _wait(self, until_s: float) -> bool:
+        """Wait for the threads; then do in this one what had none."""
+        is_done = self._turns.wait(until_s, lambda: self._begun <= self._told)
+        rest, self._unstarted = self._unstarted, {}
+        for name in sorted(rest, key=lambda each: (each != _MOST_URGENT, each and CHECKS[each].window_s)):
+            window = min(self._look.window_s, CHECKS[name].window_s) if name else 0.0
+            if window and time.monotonic() + window > until_s:
+                self._fail(name, "no thread can be started for it; opskit limits shows which limit is reached")
+            else:
+                rest[name]()
+        return is_done
+
+    def _on_hang(self, thread: int) -> None:
+        """Start a check again that hangs in a read, this time without that file. The first answer counts."""
+        work = self._work.pop(thread, None)
+        path = self._kept.asked_by(thread)
+        if work is not None and path is not None:
+            self._kept.refuse(path)
+            self._hung[thread] = work[0], path
+            self._start(*work)
+
+    def _gap(self, name: str, path: str) -> Gap:
+        fs = self._host.fs
+        pid = path[len(fs.proc) + 1 :].partition("/")[0] if path.startswith(f"{fs.proc}/") else ""
+        if not pid.isdecimal():
+            return Gap(name, path, "reading it hangs")
+        return Gap(name, f"{pid} ({(fs.maybe(str, pid, 'comm') or '?').strip()})", f"reading {path} hangs")
+
+    def _check(self, name: str, look: Look) -> None:
+        begun_s, begun_cpu_s, is_first = time.monotonic(), time.thread_time(), False
+        try:
+            outcome: Outcome = importlib.import_module(f"opskit.checks.{name.replace('-', '_')}").check(look)
+            is_first = self._is_first(name)
+            if is_first:
+                self._tell(name, outcome, time.monotonic() - begun_s, time.thread_time() - begun_cpu_s)
+                self._told.add(name)
+        except BaseException as error:  # noqa: BLE001  (a bug in one check never stops the others)
+            if is_first or self._is_first(name):
+                self._fail(name, _why(error))
+
+    def _is_first(self, name: str) -> bool:
+        with self._lock:
+            is_first = name not in self._answered
+            self._answered.add(name)
+        self._hung.pop(threading.get_ident(), None) if is_first else None
+        return is_first
+
+    def _tell(self, name: str, outcome: Outcome, took_s: float, cpu_s: float) -> None:
+        findings = outcome.findings
+        for begin in range(0, len(findings), _PART):
+            part = findings[begin : begin + _PART]
+            self._send({"part": name, "findings": part, "places": _places(self._host, part)})
+        self._suspects += [pid for each in findings if _is_suspicious(each) for pid in _pids_of(each.entity)]
+        rest = outcome.looked_at, outcome.gaps, outcome.asked
+        self._send({"check": name, "rest": rest, "took_s": took_s, "cpu_s": cpu_s})
+
+    def _fail(self, name: str, why: str) -> None:
+        self._answered.add(name)
+        self._send({"failed": name, "why": why})
+        self._told.add(name)
+
+
+def _is_suspicious(finding: Finding) -> bool:
+    return finding.class_ in _SUSPECT and finding.severity != "note"
+
+
+def window_s(deadline_s: float) -> float:
+    """The longest window of a rate within a deadline; 0 where that would be too short for one."""
+    window = min(_LONGEST_S, _WINDOW * deadline_s)
+    return window if window >= _SHORTEST_S else 0.0
+
+
+def _why(error: BaseException) -> str:
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+    if isinstance(error, (OpskitError, OSError)):
+        return str(error)
+    return "out of memory" if isinstance(error, MemoryError) else f"a bug in opskit: {where_raised(error)}"
+
+
+def _resolve(host: Host, words: tuple[str, ...]) -> tuple[int, ...] | OpskitError:
+    from opskit.collect.given_pids import GivenPids
+    from opskit.collect.targets import resolve_process
+
+    try:
+        pids = tuple(dict.fromkeys(resolve_process(host, word, "doctor") for word in words))
+        GivenPids(host, pids, "doctor")  # they exist
+    except OpskitError as error:
+        return error
+    except BaseException as error:  # noqa: BLE001  (of a thread, which nobody would see)
+        return OpskitError(_why(error))
+    return pids
+
+
+def _pids_of(entity: Entity | None) -> Iterable[int]:
+    while entity is not None:
+        if entity.kind == "process" and isinstance(entity.id, int):
+            yield entity.id
+        entity = entity.inside
+
+
+def _places(host: Host, findings: Sequence[Finding]) -> list[Any]:
+    fs = host.fs
+    places = []
+    for pid in dict.fromkeys(pid for finding in findings for pid in _pids_of(finding.entity)):
+        paths = {each.path for each in fs.maybe(parse_cgroup, pid, "cgroup", default=())} - {"/"}
+        stat = fs.maybe(parse_stat, pid, "stat")
+        places.append(Place(pid, command_name(fs, pid), tuple(sorted(paths)), stat and stat.ppid))
+    return places

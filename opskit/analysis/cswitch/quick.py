@@ -82,6 +82,7 @@ def _throttled(quick: QuickFacts, quota: CgroupQuota) -> Finding | None:
     return judge_quota(
         limit, who, next_=shell.command("opskit", "cswitch", *target), window_s=quick.facts.window_s,
         is_note=first is not None and _is_modest(first.worst),
+        directory=quota.directory, version=quota.version, period_us=quota.period_us,
     )  # fmt: skip
 
 

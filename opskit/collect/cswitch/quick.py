@@ -46,7 +46,7 @@ _LONGEST = 1024  # bytes of a schedstat, or of a stat
 class CgroupQuota(NamedTuple):
     """A cgroup with a quota of `cpus` that was used up in `throttled_periods` of `periods` in the window.
 
-    `processes`: its own and those below it, the longest waits first.
+    `processes`: its own and those below it, the longest waits first. `period_us`: of v1.
     """
 
     path: str
@@ -56,6 +56,7 @@ class CgroupQuota(NamedTuple):
     directory: str
     version: int
     processes: tuple[ProcessWaits, ...] = ()
+    period_us: int | None = None
 
 
 class Owned(NamedTuple):
@@ -165,7 +166,10 @@ class _Quotas:
             periods = (last.periods or 0) - (first.periods or 0)
             if throttled <= 0 or periods <= 0:
                 continue
-            yield CgroupQuota(level.path, cpus, periods, min(throttled, periods), level.directory, level.version)
+            period_us = level.number(self._host.fs, "cpu.cfs_period_us") if level.version == 1 else None
+            yield CgroupQuota(
+                level.path, cpus, periods, min(throttled, periods), level.directory, level.version, period_us=period_us
+            )
 
 
 def look_quickly(host: Host, pids: Sequence[int], window_s: float) -> QuickFacts:

@@ -34,7 +34,7 @@ ROOT = Path(__file__).resolve().parent.parent
 # Tests in these files that start no JVM run on any worker. One worker runs all others, one after the other: they would see
 # each other's JVMs and hsperfdata files. A file that is not listed is one of those. BY_PID is a second such worker.
 ANYWHERE = (
-    *("analysis/", "proc/", "render/", "jvm/dumps/", "jvm/logs/", "jvm/perfdata/", "jvm/attach/test_wire."),
+    *("analysis/", "checks/", "proc/", "render/", "jvm/dumps/", "jvm/logs/", "jvm/perfdata/", "jvm/attach/test_wire."),
     *(
         "jvm/test_jolokia.",
         "jvm/test_launch.",

@@ -48,15 +48,19 @@ class Crew:
     """Runs the checks on a host, which is its alone from now on, until a moment of time.monotonic(); `send` takes what they say.
 
     Messages: `error` and `lines` (no process is meant by the words) or `pids`; `part`, `findings` and `places`, then `check` with
-    the rest, or `failed` and `why`; `end` (whether all have ended) with `gaps` and `modules` (that were imported).
+    the rest, or `failed` and `why`; `end` (whether all have answered) with `gaps`, `hung` (checks and paths) and `modules` (that were imported).
     """
 
-    def __init__(self, host: Host, ask: Request, until_s: float, send: Send) -> None:
+    def __init__(
+        self, host: Host, ask: Request, until_s: float, send: Send, hung: Iterable[tuple[str, str]] = ()
+    ) -> None:
+        """`hung`: checks and the paths in which they hang since an earlier run."""
         self._host, self._ask, self._until_s, self._send = host, ask, until_s, send
         self._turns = Turns(self._on_hang)
         self._kept = KeptReads(self._turns.breathe)
         self._look = Look(host, (), window_s(ask.deadline_s) if host.fs.is_live else 0.0, ask.ask)
         self._work: dict[int, tuple[str, Callable[[], None]]] = {}  # thread -> check
+        self._before = list(hung)
         self._hung: dict[int, tuple[str, str]] = {}  # thread -> check, path
         self._unstarted: dict[str, Callable[[], None]] = {}
         self._begun: set[str] = set()
@@ -65,6 +69,8 @@ class Crew:
         self._suspects: list[int] = []
         self._lock = threading.Lock()
         host.sleep, host.fs.kept = self._turns.sleep, self._kept
+        for _, path in self._before:
+            self._kept.refuse(path)
         threading.stack_size(_STACK_BYTES)  # of each thread: a machine may have no more memory to promise
 
     def run(self) -> None:
@@ -80,8 +86,9 @@ class Crew:
                 if CHECKS[name].last is is_last:
                     self._begin(name)
             is_done = self._wait(until_s)
-        gaps = [self._gap(name, path) for name, path in self._hung.values()]
-        self._send({"end": is_done, "gaps": gaps, "modules": sorted(set(sys.modules) - before)})
+        hung = [*self._before, *self._hung.values()]
+        gaps = [self._gap(name, path) for name, path in hung]
+        self._send({"end": is_done, "gaps": gaps, "hung": hung, "modules": sorted(set(sys.modules) - before)})
 
     def _resolve(self) -> bool:
         found: list[tuple[int, ...] | OpskitError] = []
@@ -149,8 +156,9 @@ class Crew:
     def _on_hang(self, thread: int) -> None:
         """Start a check again that hangs in a read, this time without that file. The first answer counts."""
         work = self._work.pop(thread, None)
-        path = self._kept.refuse(thread) if work else None
+        path = self._kept.asked_by(thread)
         if work is not None and path is not None:
+            self._kept.refuse(path)
             self._hung[thread] = work[0], path
             self._start(*work)
 

@@ -18,6 +18,7 @@ from opskit.checks.crew import Crew, Request
 from opskit.errors import NotSupported, OpskitError
 from opskit.interrupts import Guard, Interruptible
 from opskit.proc.kernel.children import start_child, wait_for
+from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -30,8 +31,16 @@ __all__ = ["Request", "preload", "run_checks"]
 _LAST_S = 0.1  # of the deadline: for ranking and showing
 _UNASKED = "it needs --ask"
 _LATE = "it did not finish by the deadline"
-_left: list[tuple[Child, tuple[str, ...]]] = []  # children that hang, and the checks that did
+_left: list[_Left] = []  # by earlier rounds
 _imported: list[str] = []  # what the last round imported
+
+
+class _Left(NamedTuple):
+    """A child that cannot end: its checks that did not finish; others that did at their second try, with the path that hangs."""
+
+    child: Child
+    unfinished: tuple[str, ...]
+    hung: tuple[tuple[str, str], ...]
 
 
 def preload(names: Iterable[str] = CHECKS) -> None:
@@ -50,14 +59,15 @@ def run_checks(host: Host, ask: Request, meanwhile: Callable[[], None] = lambda:
     begun_s = host.monotonic()
     until_s = begun_s + max(ask.deadline_s - _LAST_S, ask.deadline_s / 2)
     host.fs.uses_nss = ask.ask
-    hanging = _hanging()
+    _left[:] = [each for each in _left if each.child.reap() is None]
+    hanging = {name for each in _left for name in each.unfinished}
     heard = _Heard(ask, hanging)
     ask = ask._replace(checks=tuple(name for name in ask.checks if name not in hanging))
     try:
         _run_in_child(host, ask, until_s, heard, meanwhile)
     except _NoChild:
         with _restored(host):
-            Crew(host, ask, until_s, heard.take).run()
+            _crew(host, ask, until_s, heard.take).run()
         meanwhile()
     _imported[:] = heard.modules
     order = list(CHECKS)
@@ -69,13 +79,18 @@ def run_checks(host: Host, ask: Request, meanwhile: Callable[[], None] = lambda:
     return Seen(tuple(checked), tuple(gaps), heard.places, took_s, host.now().timestamp(), heard.pids, ask.ask)
 
 
+def _crew(host: Host, ask: Request, until_s: float, send: Send) -> Crew:
+    known = {path: name for each in _left for name, path in each.hung if name in ask.checks}
+    return Crew(host, ask, until_s, send, [(name, path) for path, name in known.items()])
+
+
 class _NoChild(Exception):  # noqa: N818
     """No process can be started."""
 
 
 def _run_in_child(host: Host, ask: Request, until_s: float, heard: _Heard, meanwhile: Callable[[], None]) -> None:
     def work(send: Send) -> None:
-        Crew(host, ask, until_s, send).run()
+        _crew(host, ask, until_s, send).run()
 
     with Guard():
         try:
@@ -89,7 +104,7 @@ def _run_in_child(host: Host, ask: Request, until_s: float, heard: _Heard, meanw
         finally:
             heard.status = child.leave(has_ended=heard.is_done)
             if heard.status is None:
-                _left.append((child, tuple(gap.check for gap in heard.missing())))
+                _left.append(_Left(child, tuple(gap.check for gap in heard.missing()), heard.hung))
 
 
 @contextmanager
@@ -99,12 +114,6 @@ def _restored(host: Host) -> Iterator[None]:
         yield
     finally:
         host.sleep, host.fs.kept = sleep, None
-
-
-def _hanging() -> set[str]:
-    """The checks of earlier rounds that still hang, each in a child that cannot end."""
-    _left[:] = [(child, names) for child, names in _left if child.reap() is None]
-    return {name for _, names in _left for name in names}
 
 
 class _Heard:
@@ -122,6 +131,7 @@ class _Heard:
         self.places: dict[int, Place] = {}
         self.pids: tuple[int, ...] = ()
         self.modules: list[str] = []
+        self.hung: tuple[tuple[str, str], ...] = ()
         self.has_ended = self.is_done = self.is_silent = False
         self.status: int | None = None
         self._whole = {gap.check for gap in self.gaps}  # checks of which nothing is expected
@@ -169,6 +179,7 @@ class _Heard:
         if "end" in message:
             self.has_ended, self.is_done, self.modules = True, message["end"], message["modules"]
             self.gaps += [Gap(*gap) for gap in message["gaps"]]
+            self.hung = tuple((name, path) for name, path in message["hung"])
 
 
 def _why_ended(status: int | None) -> str:

@@ -81,12 +81,13 @@ class KeptReads:
         finally:
             self._asked.pop(thread, None)
 
-    def refuse(self, thread: int) -> str | None:
-        """Let nobody read any more what this thread reads now; the path, None if it reads nothing."""
-        path = self._asked.get(thread)
-        if path is not None:
-            self._refused.add(_keys(path)[-1])
-        return path
+    def asked_by(self, thread: int) -> str | None:
+        """The path that this thread reads now, None if it reads nothing."""
+        return self._asked.get(thread)
+
+    def refuse(self, path: str) -> None:
+        """Let nobody read this path any more, nor the memory of the same process."""
+        self._refused.add(_keys(path)[-1])
 
 
 def _is_steady(path: str) -> bool:

@@ -20,7 +20,7 @@ from opskit.checks import run as run_module
 from opskit.checks.run import Request, preload, run_checks
 from opskit.errors import NotSupported, OpskitError
 from opskit.host import Host
-from opskit.proc.fs import ProcFS
+from opskit.proc.fs import ProcFS, optional
 
 NOBODY = 65534
 CODE = "dentry-share"
@@ -274,12 +274,25 @@ class Lingering:
         return self.status
 
 
+LEFT = [
+    run_module._Left(Lingering(None), ("one",), (("three", "/dead"),)),
+    run_module._Left(Lingering(0), ("two",), (("two", "/alive"),)),
+]
+
+
 def test_a_child_that_cannot_end(seen, monkeypatch):
-    """In the next round the checks that hang in it do not start again, until it has ended."""
-    monkeypatch.setattr(run_module, "_left", [(Lingering(None), ("one",)), (Lingering(0), ("two",))])
-    result = seen(one=good, two=good)
-    assert [each.name for each in result.checked] == ["two"]
-    assert reasons(result) == {"one": "it still hangs since it was last run"}
+    """In the next round its checks do not start again, and nobody reads what it hangs in, until it has ended."""
+
+    def reading(look):
+        return Outcome((), [optional(look.host.fs._ask, str, path, default="") for path in ("/dead", "/alive")])
+
+    monkeypatch.setattr(run_module, "_left", [*LEFT])
+    result = seen(one=good, two=reading, three=reading)
+    assert [(each.name, each.outcome.looked_at) for each in result.checked] == [
+        ("two", ("", "/alive")),
+        ("three", ("", "/alive")),
+    ]
+    assert reasons(result) == {"one": "it still hangs since it was last run", "three": "reading it hangs"}
 
 
 def test_a_second_round_imports_nothing(seen):

@@ -36,8 +36,8 @@ COMMANDS = (
     Command("doctor", "Linux", "Find what is wrong with a host or process: every check at once."),
     Command("pipes", "Linux", "List open pipes, their processes, and who is blocked on them.", Quick("open pipes", 60, 0.5)),
     Command("tcp", "Linux", "Show what makes connections slow: network or application.", Quick("TCP connections", 50, 1.0)),
-    Command("cswitch", "Linux", "Show which threads wait for a CPU, and what takes it.", Quick("waits for a CPU", 80, 1.0)),
-    Command("irqs", "Linux", "Show which CPU is saturated by interrupts, and where to pin.", Quick("interrupts", 30, 1.0)),
+    Command("cswitch", "Linux", "Show which threads wait for a CPU, and what takes it.", Quick("waits for a CPU", 60, 1.0)),
+    Command("irqs", "Linux", "Show which CPU is saturated by interrupts, and where to pin.", Quick("interrupts", 15, 1.0)),
     Command("io", "Linux", "Show who reads and writes, in what sizes, and which device is slow.", Quick("reads and writes", 60, 1.0)),
     Command("limits", "Linux", "Show why a thread cannot start, and how many more can.", Quick("limits on threads and cgroups", 40, 1.0)),
     Command("fds", "Linux", "Show which file descriptors leak, and deleted files still held.", Quick("open files", 30)),
@@ -59,7 +59,7 @@ COMMANDS = (
 
 # Checks that have no command of their own.
 HOST_CHECKS = {
-    "cpu": Quick("CPU saturation", 10, 1.0),
+    "cpu": Quick("CPU saturation", 5, 1.0),
     "memory-pressure": Quick("swap and memory pressure", 10, 1.0),
     "disks": Quick("space on file systems", 15),
     "devices": Quick("errors of block devices", 10, 1.0),
@@ -144,6 +144,7 @@ _EXPLAIN_NONE = {
         "tcp-buffers-small", "tcp-syn-queue-full", "clock-source-slow",
         "io-tiny-reads", "io-tiny-writes", "io-sync-dominates", "io-cgroup-throttled",
         "irq-on-isolated-cpu", "irq-far-node", "irq-backlog-drops",
+        "thread-uses-whole-cpu", "load-not-cpu", "cpu-frequency-capped",
     ),
     "tidy": (
         "dentry-dropped", "attach-socket-leftover", "attach-trigger-leftover", "hsperf-file-stale", "hsperf-leftover",
@@ -151,12 +152,12 @@ _EXPLAIN_NONE = {
         "tcp-time-wait-full", "tcp-drops-counted", "clock-leap-second", "clock-rate", "clock-time-namespace",
         "clock-zone-differs", "clock-zone-missing", "clock-daemon-powerless", "clock-server-unsynchronised",
         "io-writes-cancelled",
-        "irqbalance-ignores-isolated",
+        "irqbalance-ignores-isolated", "cpu-offline",
         "crash-jdk-old",
         "hdr-log-cut", "hdr-precision-differs", "hdr-service-time-alone", "hdr-times-mixed",
     ),
     "tools": (
-        "attach-socket-owner", "attach-socket-group", "attach-socket-mode", "attach-not-a-socket",
+        "attach-socket-group", "attach-socket-mode", "attach-not-a-socket",
         "attach-socket-orphaned", "attach-socket-foreign", "attach-socket-deleted", "attach-socket-lost",
         "attach-trigger-owner", "attach-trigger-left", "attach-probe-failed", "hsperf-file-owner", "hsperf-file-group",
         "hsperf-file-mode", "hsperf-file-links", "hsperf-file-size", "hsperf-file-deleted", "hsperf-file-foreign",
@@ -164,8 +165,25 @@ _EXPLAIN_NONE = {
         "hdr-bad-lines", "hdr-intervals-left-out",
     ),
 }  # fmt: skip
+# What only the host's checks find.
+_OF_HOST_CHECKS = {
+    "stuck": ("unit-failed", "kernel-task-hung"),
+    "slow": ("link-flapping",),
+    "soon": ("kernel-limit-reached", "kernel-tainted", "unit-job-failed", "program-crashes", "zombies"),
+    "tidy": ("kernel-warning",),
+}
 FINDINGS: dict[str, tuple[str, tuple[str, ...]]] = {
-    **{code: (class_, ()) for class_, codes in _EXPLAIN_NONE.items() for code in codes},
+    **{code: (class_, ()) for class_, codes in (*_EXPLAIN_NONE.items(), *_OF_HOST_CHECKS.items()) for code in codes},
+    "process-stopped": (
+        "stuck",
+        ("pipe-full-writer-blocked", "tcp-application-does-not-read", "tcp-listen-queue-full", "zombies"),
+    ),
+    "hardware-error": ("soon", ("kernel-oops", "kernel-tainted")),
+    "kernel-oops": ("soon", ("kernel-tainted", "kernel-task-hung", "kernel-lockup")),
+    "storage-error": ("soon", ("filesystem-error", "io-device-slow", "io-device-hung")),
+    "filesystem-error": ("soon", ("kernel-task-hung",)),
+    "file-server-silent": ("stuck", ("io-stuck", "kernel-task-hung")),
+    "kernel-lockup": ("slow", ("kernel-tainted",)),
     "crash-java-heap": ("stuck", ("java-heap-exhausted",)),
     **dict.fromkeys(
         (
@@ -189,10 +207,16 @@ FINDINGS: dict[str, tuple[str, tuple[str, ...]]] = {
     "tcp-connect-unanswered": ("slow", ("pool-exhausted", "connections-exhausted")),
     "tcp-ports-exhausted": ("stuck", ("tcp-ports-nearly-exhausted", "pool-exhausted", "connections-exhausted")),
     "tcp-network-loses": ("slow", ("tcp-host-retransmits",)),
-    "io-device-hung": ("stuck", ("io-stuck",)),
+    "io-device-hung": ("stuck", ("io-stuck", "kernel-task-hung")),
     "io-stuck": (
         "stuck",
-        ("pool-exhausted", "tcp-application-does-not-read", "tcp-listen-queue-full", "safepoint-not-reached"),
+        (
+            "pool-exhausted",
+            "tcp-application-does-not-read",
+            "tcp-listen-queue-full",
+            "safepoint-not-reached",
+            "kernel-task-hung",
+        ),
     ),
     "io-device-slow": ("slow", ("io-stuck", "io-pressure", "major-faults", "ttsp-dominates")),
     "tcp-close-wait": ("soon", ("fds-keep-growing", "rlimit-nearly-used")),
@@ -237,7 +261,9 @@ FINDINGS: dict[str, tuple[str, tuple[str, ...]]] = {
     "memory-pressure": ("slow", ("ttsp-dominates", "major-faults", "jvm-gc-share")),
     "cpu-stolen": ("slow", ("jvm-cpu-wait", "ttsp-dominates", "late-to-safepoint")),
     "thread-pinned-to-busy-cpu": ("slow", ("jvm-cpu-wait", "ttsp-dominates", "late-to-safepoint")),
-    "runnable-above-cpus": ("slow", ("ttsp-dominates", "late-to-safepoint")),
+    "runnable-above-cpus": ("slow", ("jvm-cpu-wait", "ttsp-dominates", "late-to-safepoint")),
+    "cpu-thermal-throttled": ("slow", ("runnable-above-cpus", "jvm-cpu-wait")),
+    "cpu-temperature-critical": ("soon", ("cpu-thermal-throttled",)),
     "io-cache-thrash": ("slow", ("major-faults", "memory-pressure")),
     "major-faults": ("slow", ("ttsp-dominates", "late-to-safepoint")),
     "jvm-cpu-wait": ("slow", ("ttsp-dominates", "late-to-safepoint")),
@@ -270,7 +296,8 @@ FINDINGS: dict[str, tuple[str, tuple[str, ...]]] = {
         ("soon", ("memory-heap-outgrows-limit", "memory-keeps-growing", "memory-near-limit")),
     ),
     "memory-throttled": ("slow", ("ttsp-dominates", "memory-pressure", "swapping", "major-faults")),
-    "jvm-stopped": ("stuck", ("attach-stopped", "tcp-application-does-not-read", "tcp-listen-queue-full")),
+    "jvm-stopped": ("stuck", ("zombies", "attach-stopped", "tcp-application-does-not-read", "tcp-listen-queue-full")),
+    "attach-socket-owner": ("tools", ("attach-socket-group",)),
     "attach-stopped": ("tools", ("attach-probe-failed",)),
     "attach-no-descriptor": ("tools", ("attach-probe-failed",)),
     "attach-listener-ended": ("tools", ("attach-probe-failed",)),

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from opskit import shell
 from opskit.analysis.finding import HOST, Entity, Finding, most_severe_first
-from opskit.analysis.oom import is_old, judge
 from opskit.quantities import duration, plural
 
 if TYPE_CHECKING:
@@ -19,13 +18,17 @@ _OOM = shell.command("opskit", "oom")
 
 def judge_quick(quick: Quick) -> list[Finding]:
     """The findings. Kills in the window that no log names are an error, too."""
+    if quick.facts is None:
+        return []
+    from opskit.analysis.oom import is_old, judge
+
     result = judge(quick.facts)
     named = any(not is_old(each.ago_s) and (each.ago_s or 0.0) <= 2 * quick.window_s for each in result.kills)
     found = [each._replace(next=_OOM) for each in result.findings if each.code != "oom-counted" or quick.paths is None]
     if quick.gained and not named:
         found = [*_gained(quick), *(each for each in found if each.code != "oom-counted")]
     elif quick.paths is not None and quick.facts.counted and not result.kills:
-        found += _in_cgroups(quick)
+        found += _in_cgroups(quick, quick.facts.counted)
     return most_severe_first(found)
 
 
@@ -43,8 +46,7 @@ def _gained(quick: Quick) -> Iterator[Finding]:
     )  # fmt: skip
 
 
-def _in_cgroups(quick: Quick) -> Iterator[Finding]:
-    counted = quick.facts.counted or 0
+def _in_cgroups(quick: Quick, counted: int) -> Iterator[Finding]:
     entity = _entity(quick)
     yield Finding(
         "oom-counted", "note", entity,

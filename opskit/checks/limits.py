@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from opskit.analysis.doctor.seen import Gap, Outcome
-from opskit.analysis.limits.sweep import judge
 from opskit.collect.limits.sweep import Request, collect
 from opskit.errors import OpskitError
 from opskit.quantities import plural
@@ -20,7 +19,11 @@ def check(look: Look) -> Outcome:
     facts = collect(look.host, Request(look.pids, look.window_s))
     looked_at = [plural(facts.processes, "process", "processes"), plural(facts.cgroups, "cgroup")]
     gaps = [Gap("limits", what, why) for what, why in facts.missing]
-    findings = judge(facts)
+    findings: list[Finding] = []
+    if facts.tasks or facts.quotas or facts.users or facts.totals:
+        from opskit.analysis.limits.sweep import judge
+
+        findings = judge(facts)
     if look.pids:  # the headroom of a process names the cgroup's limit as well
         findings = [each for each in findings if each.code == "cpu-throttled"]
     for pid in look.pids:

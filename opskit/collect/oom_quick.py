@@ -4,21 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from opskit.collect.kernel_log import counted_kills, read_ring
-from opskit.collect.oom import RING, Facts, dated, moment, why_no_ring, without_copies
-from opskit.collect.oom_counters import counted_in_cgroups
 from opskit.proc.cgroup.limits import oom_kills
 from opskit.proc.cgroup.tree import visible_levels
 from opskit.proc.files.boot_time import parse_uptime
+from opskit.proc.files.vmstat import parse_vmstat
 from opskit.proc.fs import optional
 from opskit.proc.namespaces import in_initial
-from opskit.proc.oom.log import read_log
 from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from opskit.collect.oom import Known
+    from opskit.collect.oom import Facts, Known
     from opskit.host import Host
     from opskit.proc.oom.log import OomLog
 
@@ -28,11 +25,13 @@ _DAY_S = 24 * 3600.0
 
 
 class Quick(NamedTuple):
-    """One look. `gained`: kills in the window by the counters, None: not counted. `paths`: the cgroups of the processes that were asked
-    about, None: of the machine. `sources`: what was read; `unread`: why not the kernel's log.
+    """One look. `facts`: of the logs; None: the counters show no kill, and no log was read.
+
+    `gained`: kills in the window by the counters, None: not counted. `paths`: the cgroups of the processes that were asked about, None:
+    of the machine. `sources`: the logs that were read; `unread`: why not the kernel's.
     """
 
-    facts: Facts
+    facts: Facts | None
     gained: int | None
     window_s: float
     paths: frozenset[str] | None = None
@@ -48,17 +47,14 @@ def collect_quick(host: Host, window_s: float, pids: Sequence[int] = ()) -> Quic
     host.sleep(window_s)
     after = _count(host, pids)
     gained = sum(max(0, number - before.get(path, number)) for path, number in after.items()) if after else None
-    quick = Quick(
-        Facts((), (), (), is_live=True, end=moment(host.now().timestamp(), host.monotonic())),
-        gained, host.monotonic() - begun_s, frozenset(after) if pids else None,
-    )  # fmt: skip
+    quick = Quick(None, gained, host.monotonic() - begun_s, frozenset(after) if pids else None)
     return quick if after and not any(after.values()) else _with_logs(host, quick, after)
 
 
 def _count(host: Host, pids: Sequence[int]) -> Mapping[str, int]:
     """Kills by cgroup of these processes; without processes of the machine, by `/`. Empty: not counted."""
     if not pids:
-        counted = counted_kills(host)
+        counted = host.fs.maybe(parse_vmstat, "vmstat", default={}).get("oom_kill")
         return {} if counted is None else {"/": counted}
     found: dict[str, int] = {}
     for pid in pids:
@@ -67,7 +63,11 @@ def _count(host: Host, pids: Sequence[int]) -> Mapping[str, int]:
 
 
 def _with_logs(host: Host, quick: Quick, counted: Mapping[str, int]) -> Quick:
-    fs, end = host.fs, quick.facts.end
+    from opskit.collect.kernel_log import read_ring
+    from opskit.collect.oom import RING, Facts, dated, moment, why_no_ring, without_copies
+    from opskit.collect.oom_counters import counted_in_cgroups
+
+    fs, end = host.fs, moment(host.now().timestamp(), host.monotonic())
     logs: list[tuple[str, OomLog]] = []
     unread, is_whole = None, False
     if host.is_own:
@@ -86,15 +86,17 @@ def _with_logs(host: Host, quick: Quick, counted: Mapping[str, int]) -> Quick:
     kills = without_copies([dated(host, kill, name, end) for name, log in logs for kill in log.kills])
     if quick.paths is not None:
         kills = [each for each in kills if _is_in(each, quick.paths)]
-    facts = quick.facts._replace(
-        kills=kills,
+    facts = Facts(
+        kills, (), (),
+        is_live=True,
+        end=end,
         counted=total if quick.paths is None else max(counted.values(), default=0),
         cgroups=counted_in_cgroups(fs) if not kills and not is_whole and quick.paths is None else (),
         uptime_s=fs.maybe(parse_uptime, "uptime"),
         is_whole=is_whole,
         other_pids=in_initial(fs, "pid") is False,
         more=sum(log.more for _, log in logs),
-    )
+    )  # fmt: skip
     return quick._replace(facts=facts, sources=tuple(name for name, _ in logs), unread=unread)
 
 
@@ -115,6 +117,8 @@ def _ends_of_logs(host: Host) -> list[tuple[str, OomLog]]:
 
 
 def _end_of(host: Host, path: str, now_s: float) -> OomLog | None:
+    from opskit.proc.oom.log import read_log
+
     place = host.fs.file_id_at(path)
     if now_s - place.mtime_ns / 1e9 > _DAY_S:
         return None
@@ -124,4 +128,3 @@ def _end_of(host: Host, path: str, now_s: float) -> OomLog | None:
     finally:
         file.close()
     return read_log([data], host.page_bytes, now_s, first_lines=0)
-

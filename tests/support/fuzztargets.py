@@ -26,6 +26,7 @@ from kernellogs import FORMS, KERNELS, cgroup_report, host_report
 
 from opskit.actions import peek_paths
 from opskit.analysis.distribution import Scratch
+from opskit.analysis.doctor.state import parse_state
 from opskit.analysis.hdr.sums import Choice as HdrChoice
 from opskit.analysis.hdr.sums import Sums as HdrSums
 from opskit.analysis.jmap_diff.judge import judge
@@ -339,6 +340,7 @@ text_target("proc remote mounts", mountinfo.parse_remote_mount_points, MOUNTS)
 text_target(
     "proc pressure", pressure.parse_pressure, b"some avg10=0.00 avg60=0.12 avg300=0.09 total=72873122\nfull total=0\n"
 )
+text_target("proc pressure averages", pressure.parse_averages, b"some avg10=0.00 avg60=0.12 avg300=0.09 total=1\n")
 
 
 @target(
@@ -1309,6 +1311,13 @@ def _crash_report(data: bytes) -> object:
 )
 def _secrets(data: bytes) -> object:
     return redact_line(text(data)), redact_cmdline(data[:4096]), redact_environ(data[:4096])
+
+
+text_target(
+    "doctor's state",
+    lambda given: parse_state(given, "state"),
+    b'{"opskit_doctor_state": 1, "host": "vm", "words": ["a"], "at_s": 1.5, "findings": [{"code": "oom-killed", "key": "host", "severity": "error", "subject": "host", "summary": "x", "since_s": 1.0, "total": 1, "share": 0.5, "checks": ["oom"], "is_listed": true}]}',
+)
 
 
 # Values of options

@@ -76,4 +76,3 @@ def _verdict(each: ReadOnly) -> tuple[Severity, str] | None:
     if _ON_ERROR in mount.super_options:
         return "note", f"it is mounted so; with {_ON_ERROR} an error does that, too"
     return None
-

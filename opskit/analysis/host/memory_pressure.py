@@ -90,9 +90,9 @@ def _supply(facts: PressureFacts) -> str:
 def _where(facts: PressureFacts, machine: Pressure) -> Entity:
     """The cgroup that the pressure comes from, where one is known; else the machine."""
     first = facts.groups[0] if facts.groups else None
-    if first is not None and first.averages is not None and machine.averages is not None:
-        if first.averages.of_10_s >= _OF_HOST * machine.averages.of_10_s:
-            return Entity("cgroup", first.path)
+    shares = [each.averages.of_10_s for each in (first, machine) if each is not None and each.averages is not None]
+    if first is not None and len(shares) == 2 and shares[0] >= _OF_HOST * shares[1]:
+        return Entity("cgroup", first.path)
     if len(facts.at_limit) == 1 and _supply(facts) != "short":
         return Entity("cgroup", facts.at_limit[0])
     return HOST

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from opskit.collect.fds.facts import HostFacts, Near, User
 from opskit.collect.fds.refused import OUTSIDE
 from opskit.proc.fd_scan import FdScan, FdScanner
+from opskit.proc.files.file_nr import read_file_nr
 from opskit.proc.files.limits import is_nearly_full
 from opskit.proc.files.status import parse_status
 from opskit.proc.files.sysctl import read_sysctl
@@ -16,7 +17,7 @@ from opskit.proc.open_files import open_files, raise_limit
 from opskit.proc.process import command_name
 from opskit.proc.visibility import coverage_lines, hides_processes
 from opskit.proc.watches import EPOLL, INOTIFY, payer, read_watchers, watcher_fds
-from opskit.quantities import integer, plural
+from opskit.quantities import plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -98,19 +99,6 @@ def _near(host: Host, pid: int, files: OpenFiles) -> Near:
         status = host.fs.maybe(parse_status, pid, "status")
         fix = raise_limit(host.fs, pid, status, files.limit)[0] if status is not None else None
     return Near(host.process(pid), files, fix)
-
-
-def read_file_nr(fs: ProcFS) -> tuple[int, int] | None:
-    """Open files and fs.file-max; None where they cannot be read."""
-    return fs.maybe(_file_nr, "sys", "fs", "file-nr")
-
-
-def _file_nr(text: str) -> tuple[int, int] | None:
-    """`593 0 2466177` of fs.file-nr: open files, those unused (0 since Linux 2.6), and fs.file-max."""
-    words = [integer(word) for word in text.split()]
-    if len(words) != 3 or words[0] is None or words[2] is None:
-        return None
-    return words[0], words[2]
 
 
 class _Users:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from opskit.collect.fds.host import name_near, read_file_nr
+from opskit.proc.files.file_nr import read_file_nr
 from opskit.proc.files.limits import is_nearly_full, parse_soft_limits
 from opskit.proc.files.status import parse_status
 from opskit.proc.fs import DENIED, optional
-from opskit.proc.open_files import open_files
 from opskit.quantities import integer
 from opskit.records import NamedTuple
 
@@ -33,7 +32,8 @@ class QuickFacts(NamedTuple):
 def collect_quick(host: Host, pids: Sequence[int] = ()) -> QuickFacts:
     """Count the open files of these processes, or of all and of the machine."""
     fs = host.fs
-    near, denied = [], 0
+    near: list[int] = []
+    denied = 0
     counts = _kernel_counts(host)
     chosen = pids or fs.pids()
     for pid in chosen:
@@ -46,10 +46,19 @@ def collect_quick(host: Host, pids: Sequence[int] = ()) -> QuickFacts:
             continue
         soft = fs.maybe(parse_soft_limits, pid, "limits")
         if soft is not None and is_nearly_full(soft.open_files, count):
-            files = open_files(fs, pid)
-            if files is not None and files.taken:
-                near.append((pid, files))
-    return QuickFacts(len(chosen) - denied, name_near(host, near), denied, None if pids else read_file_nr(fs))
+            near.append(pid)
+    return QuickFacts(len(chosen) - denied, _nearest(host, near), denied, None if pids else read_file_nr(fs))
+
+
+def _nearest(host: Host, near: Sequence[int]) -> tuple[Near, ...]:
+    """Read on where there are any."""
+    if not near:
+        return ()
+    from opskit.collect.fds.host import name_near
+    from opskit.proc.open_files import open_files
+
+    counted = ((pid, open_files(host.fs, pid)) for pid in near)
+    return name_near(host, [(pid, files) for pid, files in counted if files is not None and files.taken])
 
 
 def _kernel_counts(host: Host) -> bool:

@@ -26,7 +26,16 @@ if TYPE_CHECKING:
 
 _LONGEST = 80  # of a word of the kernel
 _MOST = 4096
-_MAPPED = ("loop", "dm-", "zram", "ram", "md", "nbd", "sr", "fd")  # without counters of their own, or with errors by nature
+_MAPPED = (
+    "loop",
+    "dm-",
+    "zram",
+    "ram",
+    "md",
+    "nbd",
+    "sr",
+    "fd",
+)  # without counters of their own, or with errors by nature
 
 
 class Scsi(NamedTuple):
@@ -136,8 +145,8 @@ def _scsi(fs: ProcFS) -> Iterator[Scsi]:
         mounts: tuple[str, ...] = ()
         if state != "running":
             mounts = tuple(mounts_by_device(fs, [read_block_device(fs, name)]).get(name, ()))
-        counters = (_hexadecimal(_word(fs, *place, file)) for file in ("ioerr_cnt", "iotmo_cnt"))
-        yield Scsi(name, state, *counters, mounts)
+        failed, late = (_hexadecimal(_word(fs, *place, file)) for file in ("ioerr_cnt", "iotmo_cnt"))
+        yield Scsi(name, state, failed, late, mounts)
 
 
 def _nvme(fs: ProcFS) -> Iterator[Nvme]:

@@ -18,7 +18,7 @@ from opskit.quantities import plural
 from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from opskit.host import Host
     from opskit.proc.fs import ProcFS
@@ -58,7 +58,7 @@ class SpaceFacts(NamedTuple):
     systems: tuple[FileSystem, ...]
     read_only: tuple[ReadOnly, ...]
     remote: int = 0
-    writers: dict[int, Writer] = {}
+    writers: Mapping[int, Writer] = {}
     missing: tuple[tuple[str, str], ...] = ()
 
 
@@ -94,9 +94,7 @@ class _Look:
             missing.append((what, "permission denied: run as root"))
         remote = len({mount.device for mount in own if is_remote(mount) and mount.fs_type != "fusectl"})
         writers = {device: found for pid in pids for device, found in self._writers(pid)}
-        return SpaceFacts(
-            tuple(self._file_systems()), tuple(self._read_only.values()), remote, writers, tuple(missing)
-        )
+        return SpaceFacts(tuple(self._file_systems()), tuple(self._read_only.values()), remote, writers, tuple(missing))
 
     def _file_systems(self) -> Iterator[FileSystem]:
         sources = {mount.mount_point: mount.source for mount in self._mounts.of("self")}

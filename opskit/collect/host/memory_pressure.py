@@ -79,7 +79,9 @@ def collect_memory_pressure(
         after = _read(host)
     elapsed_s = after.at_s - before.at_s
     averages = fs.maybe(parse_averages, "pressure", "memory", default={})
-    machine = Pressure(None, *_shares(before.totals, after.totals, elapsed_s), averages.get("some")) if averages else None
+    machine = (
+        Pressure(None, *_shares(before.totals, after.totals, elapsed_s), averages.get("some")) if averages else None
+    )
     groups = [_pressure(fs, level, first, elapsed_s) for level, first in firsts.items()]
     at_limit: tuple[str, ...] = ()
     if machine is not None and not pids and is_pressed(machine):
@@ -98,7 +100,10 @@ def _missing(
     if not window_s:
         yield "swap activity and pressure", "a copy has no rates"
     elif pids and not own:
-        yield f"memory pressure of {plural(len(pids), 'process', 'processes')}", "their cgroups have no memory.pressure (cgroup v2, PSI)"
+        yield (
+            f"memory pressure of {plural(len(pids), 'process', 'processes')}",
+            "their cgroups have no memory.pressure (cgroup v2, PSI)",
+        )
     elif machine is None:
         yield "memory pressure (PSI)", "this kernel does not have it; boot with psi=1"
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from opskit.collect.process_names import Named, name_process
 from opskit.proc.cgroup.limits import Throttling, pids_limit, quota_cpus, throttling
 from opskit.proc.cgroup.sweep import all_cgroups
 from opskit.proc.cgroup.tree import visible_levels
@@ -21,6 +20,7 @@ from opskit.records import NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from opskit.collect.process_names import Named
     from opskit.host import Host
     from opskit.proc.cgroup.tree import Level
     from opskit.proc.files.status import Status
@@ -81,7 +81,7 @@ class UserTasks(NamedTuple):
 
 
 class Total(NamedTuple):
-    """A limit of the kernel on all tasks, and how many there are."""
+    """A limit of the kernel on all tasks that is nearly used up, and how many there are."""
 
     name: str
     limit: int
@@ -174,6 +174,12 @@ def _quota_use(host: Host, level: Level, cpus: float, before: Throttling, all_: 
     )  # fmt: skip
 
 
+def _named(host: Host, pid: int) -> Named:
+    from opskit.collect.process_names import name_process
+
+    return name_process(host, pid)
+
+
 def _members(host: Host, level: Level, all_: Iterable[Level], *, by_cpu: bool = False) -> Members:
     """Those of a cgroup: the PIDs in it and below."""
     below = f"{level.path.rstrip('/')}/"
@@ -188,7 +194,7 @@ def _members(host: Host, level: Level, all_: Iterable[Level], *, by_cpu: bool = 
         if stat is not None:
             weight = stat.user_ticks + stat.system_ticks if by_cpu else stat.threads
             best = max(best or (weight, -pid), (weight, -pid))
-    return Members(len(pids), best and name_process(host, -best[1]))
+    return Members(len(pids), best and _named(host, -best[1]))
 
 
 def _totals(host: Host) -> tuple[Total, ...]:
@@ -199,7 +205,7 @@ def _totals(host: Host) -> tuple[Total, ...]:
     pid_max = host.sysctl("kernel", "pid_max")
     if pid_max is not None and (namespace(host.fs, 1, "pid") or INITIAL["pid"]) == INITIAL["pid"]:
         found.append(Total("kernel.pid_max", pid_max - _RESERVED_PIDS, load.tasks))
-    return tuple(found)
+    return tuple(total for total in found if is_nearly_full(total.limit, total.used))
 
 
 def _users(host: Host) -> tuple[int, tuple[UserTasks, ...]]:
@@ -228,7 +234,7 @@ def _users(host: Host) -> tuple[int, tuple[UserTasks, ...]]:
                 if each.real_uid == uid and namespace(fs, other, "user") in (None, space)
             )  # fmt: skip
             if is_nearly_full(limit, used):
-                found[uid] = UserTasks(uid, host.user_name(uid), int(limit), used, name_process(host, pid))
+                found[uid] = UserTasks(uid, host.user_name(uid), int(limit), used, _named(host, pid))
     return len(limits), tuple(found.values())
 
 

@@ -108,7 +108,8 @@ def _above(level: Level) -> tuple[str, ...]:
 def _holder(host: Host, level: Level) -> Holder | None:
     """Of the cgroup's processes and those of the cgroups below it."""
     fs = host.fs
-    waiting, pids = [level], []
+    waiting = [level]
+    pids: list[int] = []
     while waiting and len(pids) < _MOST_MEMBERS:
         each = waiting.pop()
         pids += _pids((each.load(fs, "cgroup.procs") or "").split())

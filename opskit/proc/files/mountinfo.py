@@ -41,7 +41,7 @@ class Mount(NamedTuple):
 
 
 def unescape(word: str) -> str:
-    """A path as the kernel and fstab write it: `\\040` is a blank."""
+    r"""A path as the kernel and fstab write it: `\040` is a blank."""
     return _OCTAL.sub(lambda match: _ESCAPED[match[0]], word) if "\\" in word else word
 
 

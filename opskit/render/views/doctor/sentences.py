@@ -159,8 +159,9 @@ def asked(answer: Answer) -> Iterator[str]:
     """What was sent to JVMs, and how long it paused them: one part of a sentence."""
     pauses = {pid: pause_s for check in answer.seen.checked for pid, pause_s in check.outcome.asked.items()}
     if pauses:
-        said = (f"{answer.named(pid)}, paused for {duration(pause_s)}" for pid, pause_s in pauses.items())
-        yield f"took a thread dump of {' and of '.join(said)}"
+        times = {pid: "an unknown time" if each is None else duration(each) for pid, each in pauses.items()}
+        said = (f"{answer.named(pid)}, which paused it for {time}" for pid, time in times.items())
+        yield f"took a thread dump of {', and of '.join(said)}"
 
 
 def changed(answer: Answer) -> dict[Key, str]:

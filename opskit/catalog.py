@@ -73,6 +73,8 @@ HOST_CHECKS = {
 CHECKS = {**{each.name: each.quick for each in COMMANDS if each.quick is not None}, **HOST_CHECKS}
 
 SYMPTOMS = (
+    ("something is wrong; where to begin?", "opskit doctor"),
+    ("what is wrong with this process?", "opskit PID"),
     ("`Too many open files`", "opskit fds PID"),
     ("disk full, but du shows nothing", "opskit fds --deleted"),
     ("inotify: `No space left on device`", "opskit fds"),

@@ -13,6 +13,8 @@ from opskit.commands.shared.declare import command
 from opskit.commands.shared.options import SAMPLING, SHOW, WATCH, Duration, option
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from opskit.analysis.doctor.result import Result
     from opskit.checks.run import Request
     from opskit.commands.shared.run import Run
@@ -75,8 +77,10 @@ def _show(run: Run, request: Request, shown: Shown) -> int:
         tracker = Tracker(max(_SHOWN_S, _SHOWN_SAMPLES * run.interval_s))
         preload(request.checks)
 
+    words = _typed(request.words)
+
     def view(result: Result) -> Report:
-        return _report(run, result, shown, watched=tracker.update(result) if tracker is not None else None)
+        return _report(run, result, shown, words, watched=tracker.update(result) if tracker is not None else None)
 
     return run.show(lambda: _look(run, request), view, fit_height=not shown.all_ and not shown.verbose)
 
@@ -85,19 +89,24 @@ def _since(run: Run, request: Request, shown: Shown, path: str) -> int:
     from opskit.actions.state_file import StateFile
     from opskit.analysis.doctor.state import check_scope, compare, dump_state, parse_state
 
-    first = click.get_current_context().meta.get("opskit.word")  # of `opskit orders`
-    words = request.words if first is None else (first, *request.words[1:])
+    words = _typed(request.words)
     with closing(StateFile(path, _STATE, run.host, request.deadline_s + _WAIT_S)) as file:
         before = None if file.text is None else parse_state(file.text, path)
         if before is not None:
             check_scope(before, run.host.name, words, path)
         result = _look(run, request)
         changes = compare(result, before, run.host.name, words)
-        report = _report(run, result, shown, changes=changes)
+        report = _report(run, result, shown, words, changes=changes)
         if result.seen.checked:
             file.write(dump_state(changes.state))
         run.out.emit(report, fit_height=not shown.all_ and not shown.verbose)
     return report.exit_code or 0
+
+
+def _typed(words: Sequence[str]) -> Sequence[str]:
+    """The words as they were typed: `opskit orders` has found the PID already."""
+    first = click.get_current_context().meta.get("opskit.word")
+    return words if first is None else (first, *words[1:])
 
 
 def _look(run: Run, request: Request) -> Result:
@@ -117,13 +126,15 @@ def _module(format_: str) -> str:
     return "page" if format_ == "table" else format_
 
 
-def _report(run: Run, result: Result, shown: Shown, **changes: Any) -> Report:
+def _report(run: Run, result: Result, shown: Shown, words: Sequence[str], **changes: Any) -> Report:
     from opskit.proc.process import command_name
-    from opskit.render.views.doctor.answer import Answer
+    from opskit.render.views.doctor.answer import Answer, asked_pids
     from opskit.render.views.doctor.report import report
 
-    places = result.seen.places
-    names = {pid: places[pid].name if pid in places else command_name(run.host.fs, pid) for pid in result.seen.pids}
-    subjects = [f"{pid} ({name})" for pid, name in names.items()]
-    target = {"pid" if len(names) == 1 else "pids": ", ".join(map(str, names))} if names else None
-    return report(run.about(target), Answer(result, run.host.name, subjects, **changes), shown)
+    seen = result.seen
+    names = {pid: place.name for pid, place in seen.places.items()}
+    names.update((pid, command_name(run.host.fs, pid)) for pid in (*seen.pids, *asked_pids(seen)) if pid not in names)
+    if len(words) == len(seen.pids):  # a name that was typed says more than `java`
+        names.update((pid, word) for pid, word in zip(seen.pids, words) if not word.isdigit())
+    target = {"pid" if len(seen.pids) == 1 else "pids": ", ".join(map(str, seen.pids))} if seen.pids else None
+    return report(run.about(target), Answer(result, run.host.name, names, **changes), shown)

@@ -339,7 +339,7 @@ def _old(controller):
 
 # Twelve faults; some more that can be asked for by name.
 FAULTS = {
-    "stopped": lambda stage: stage.java("stopped", ["jvm-stopped"], "sleep=2", then=_stop),
+    "stopped": lambda stage: stage.java("stopped", ["process-stopped"], "sleep=2", then=_stop),
     "pipe": lambda stage: stage.python("pipe", ["pipe-full-writer-blocked"]),
     "accept-queue": lambda stage: stage.python("accept-queue", ["tcp-listen-queue-full"]),
     "throttled": _throttled,

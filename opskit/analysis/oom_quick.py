@@ -25,16 +25,32 @@ def judge_quick(quick: Quick) -> list[Finding]:
     result = judge(quick.facts)
     named = any(not is_old(each.ago_s) and (each.ago_s or 0.0) <= 2 * quick.window_s for each in result.kills)
     found = [each._replace(next=_OOM) for each in result.findings if each.code != "oom-counted" or quick.paths is None]
+    # A counter since boot has no time.
+    found = [each._replace(severity="note") if each.code == "oom-counted" else each for each in found]
     if quick.gained and not named:
         found = [*_gained(quick), *(each for each in found if each.code != "oom-counted")]
     elif quick.paths is not None and quick.facts.counted and not result.kills:
         found += _in_cgroups(quick, quick.facts.counted)
-    return most_severe_first(found)
+    return most_severe_first([*found, *_gone(quick)])
 
 
 def looked_at(quick: Quick) -> Sequence[str]:
     """What was looked at, in words."""
     return [*quick.sources, "the counters of OOM kills"]
+
+
+def _gone(quick: Quick) -> Iterator[Finding]:
+    """One note for all."""
+    if not quick.gone:
+        return
+    last = min(quick.gone, key=lambda each: float("inf") if each.ago_s is None else each.ago_s)
+    cgroup, name = last.kill.cgroup, last.kill.name
+    ago = "" if last.ago_s is None else f", {duration(last.ago_s)} ago"
+    yield Finding(
+        "oom-killed", "note", Entity("process", last.kill.pid, inside=Entity("cgroup", cgroup) if cgroup else HOST),
+        f"{plural(len(quick.gone), 'process was', 'processes were')} killed for memory in cgroups that are gone, the last {name}{ago}",
+        f"{last.source} names {'it' if len(quick.gone) == 1 else 'them'}{f'; {cgroup}' if cgroup else ''}", next=_OOM,
+    )  # fmt: skip
 
 
 def _gained(quick: Quick) -> Iterator[Finding]:

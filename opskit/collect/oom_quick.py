@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from opskit.proc.cgroup.limits import oom_kills
-from opskit.proc.cgroup.tree import visible_levels
+from opskit.proc.cgroup.tree import controller_root, visible_levels
 from opskit.proc.files.boot_time import parse_uptime
 from opskit.proc.files.vmstat import parse_vmstat
 from opskit.proc.fs import optional
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
     from opskit.collect.oom import Facts, Known
     from opskit.host import Host
+    from opskit.proc.cgroup.tree import Level
+    from opskit.proc.fs import ProcFS
     from opskit.proc.oom.log import OomLog
 
 _LOGS = ("/var/log/kern.log", "/var/log/messages", "/var/log/syslog")
@@ -29,6 +31,7 @@ class Quick(NamedTuple):
 
     `gained`: kills in the window by the counters, None: not counted. `paths`: the cgroups of the processes that were asked about, None:
     of the machine. `sources`: the logs that were read; `unread`: why not the kernel's.
+    `gone`: kills in cgroups that are gone with those above, or of another PID namespace.
     """
 
     facts: Facts | None
@@ -37,6 +40,7 @@ class Quick(NamedTuple):
     paths: frozenset[str] | None = None
     sources: tuple[str, ...] = ()
     unread: str | None = None
+    gone: tuple[Known, ...] = ()
 
 
 def collect_quick(host: Host, window_s: float, pids: Sequence[int] = ()) -> Quick:
@@ -86,18 +90,31 @@ def _with_logs(host: Host, quick: Quick, counted: Mapping[str, int]) -> Quick:
     kills = without_copies([dated(host, kill, name, end) for name, log in logs for kill in log.kills])
     if quick.paths is not None:
         kills = [each for each in kills if _is_in(each, quick.paths)]
+    other_pids = in_initial(fs, "pid") is False
+    top = controller_root(fs, "memory")
+    gone = tuple(each for each in kills if _is_gone(fs, each, top, other_pids=other_pids))
+    kills = [each for each in kills if each not in gone]
     facts = Facts(
         kills, (), (),
         is_live=True,
         end=end,
-        counted=total if quick.paths is None else max(counted.values(), default=0),
+        counted=None if total is None else max(0, total - len(gone)) if quick.paths is None else max(counted.values(), default=0),
         cgroups=counted_in_cgroups(fs) if not kills and not is_whole and quick.paths is None else (),
         uptime_s=fs.maybe(parse_uptime, "uptime"),
         is_whole=is_whole,
-        other_pids=in_initial(fs, "pid") is False,
+        other_pids=other_pids,
         more=sum(log.more for _, log in logs),
     )  # fmt: skip
-    return quick._replace(facts=facts, sources=tuple(name for name, _ in logs), unread=unread)
+    return quick._replace(facts=facts, gone=gone, sources=tuple(name for name, _ in logs), unread=unread)
+
+
+def _is_gone(fs: ProcFS, known: Known, top: Level | None, *, other_pids: bool) -> bool:
+    """Whether nobody can be waiting for what was killed: not even the slice of its cgroup exists. A unit that failed has its slice."""
+    path = known.kill.cgroup if known.kill.by_cgroup else None
+    first = (path or "").strip("/").partition("/")[0]
+    if not first or top is None:
+        return other_pids
+    return not fs.root_exists(f"{top.directory.lstrip('/')}/{first}")
 
 
 def _is_in(known: Known, paths: frozenset[str]) -> bool:

@@ -168,9 +168,16 @@ _EXPLAIN_NONE = {
 # What only the host's checks find.
 _OF_HOST_CHECKS = {
     "stuck": ("unit-failed", "kernel-task-hung"),
-    "slow": ("link-flapping",),
-    "soon": ("kernel-limit-reached", "kernel-tainted", "unit-job-failed", "program-crashes", "zombies"),
-    "tidy": ("kernel-warning",),
+    "slow": ("link-flapping", "network-link-slow", "network-drops", "udp-receive-buffer-full"),
+    "soon": (
+        "neighbour-table-nearly-full",
+        "kernel-limit-reached",
+        "kernel-tainted",
+        "unit-job-failed",
+        "program-crashes",
+        "zombies",
+    ),
+    "tidy": ("kernel-warning", "network-errors-counted"),
 }
 FINDINGS: dict[str, tuple[str, tuple[str, ...]]] = {
     **{code: (class_, ()) for class_, codes in (*_EXPLAIN_NONE.items(), *_OF_HOST_CHECKS.items()) for code in codes},
@@ -178,6 +185,11 @@ FINDINGS: dict[str, tuple[str, tuple[str, ...]]] = {
         "stuck",
         ("pipe-full-writer-blocked", "tcp-application-does-not-read", "tcp-listen-queue-full", "zombies"),
     ),
+    "network-link-down": ("stuck", ("tcp-peer-does-not-answer", "tcp-connect-unanswered", "tcp-host-retransmits")),
+    "network-half-duplex": ("slow", ("network-errors", "tcp-network-loses", "tcp-host-retransmits")),
+    "network-errors": ("slow", ("tcp-network-loses", "tcp-host-retransmits", "tcp-host-out-of-order")),
+    "network-saturated": ("slow", ("network-drops", "tcp-network-loses", "tcp-host-retransmits")),
+    "neighbour-table-full": ("stuck", ("neighbour-table-nearly-full", "tcp-connect-unanswered")),
     "hardware-error": ("soon", ("kernel-oops", "kernel-tainted")),
     "kernel-oops": ("soon", ("kernel-tainted", "kernel-task-hung", "kernel-lockup")),
     "storage-error": ("soon", ("filesystem-error", "io-device-slow", "io-device-hung")),

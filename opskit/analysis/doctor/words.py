@@ -16,6 +16,7 @@ TIDY = {
     "memory-in-reserved-huge-pages": ("reserve of huge pages", "reserves of huge pages"),
     "tcp-time-wait-full": ("full TIME_WAIT table", "full TIME_WAIT tables"),
     "tcp-drops-counted": ("counter of dropped packets", "counters of dropped packets"),
+    "network-errors-counted": ("interface with errors since boot", "interfaces with errors since boot"),
     "clock-leap-second": ("leap second", "leap seconds"),
     "clock-rate": ("clock rate", "clock rates"),
     "clock-time-namespace": ("time namespace", "time namespaces"),

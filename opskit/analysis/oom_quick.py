@@ -25,6 +25,8 @@ def judge_quick(quick: Quick) -> list[Finding]:
     result = judge(quick.facts)
     named = any(not is_old(each.ago_s) and (each.ago_s or 0.0) <= 2 * quick.window_s for each in result.kills)
     found = [each._replace(next=_OOM) for each in result.findings if each.code != "oom-counted" or quick.paths is None]
+    # A counter since boot has no time.
+    found = [each._replace(severity="note") if each.code == "oom-counted" else each for each in found]
     if quick.gained and not named:
         found = [*_gained(quick), *(each for each in found if each.code != "oom-counted")]
     elif quick.paths is not None and quick.facts.counted and not result.kills:

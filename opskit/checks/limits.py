@@ -1,4 +1,4 @@
-"""Limits on tasks and CPUs: of every cgroup, of users, of the kernel; of a process that was asked about, its threads."""
+"""Limits on tasks: of every cgroup, of users, of the kernel; of a process that was asked about, its threads. cswitch has CPU quotas."""
 
 from __future__ import annotations
 
@@ -15,23 +15,28 @@ if TYPE_CHECKING:
 
 
 def check(look: Look) -> Outcome:
-    """Judge the cgroups over the window. Of processes that were asked about: also how many more threads they can start."""
-    facts = collect(look.host, Request(look.pids, look.window_s))
+    """Judge the cgroups, users and the kernel; of processes that were asked about how many more threads they can start."""
+    if look.pids:
+        return _of_processes(look)
+    facts = collect(look.host, Request(look.window_s))
     looked_at = [plural(facts.processes, "process", "processes"), plural(facts.cgroups, "cgroup")]
-    gaps = [Gap("limits", what, why) for what, why in facts.missing]
     findings: list[Finding] = []
-    if facts.tasks or facts.quotas or facts.users or facts.totals:
+    if facts.tasks or facts.users or facts.totals:
         from opskit.analysis.limits.sweep import judge
 
         findings = judge(facts)
-    if look.pids:  # the headroom of a process names the cgroup's limit as well
-        findings = [each for each in findings if each.code == "cpu-throttled"]
+    return Outcome(findings, looked_at)
+
+
+def _of_processes(look: Look) -> Outcome:
+    findings: list[Finding] = []
+    gaps = []
     for pid in look.pids:
         try:
             findings += _of_process(look, pid)
         except OpskitError as error:
             gaps.append(Gap("limits", f"limits of {pid}", str(error)))
-    return Outcome(findings, looked_at, gaps)
+    return Outcome(findings, [plural(len(look.pids) - len(gaps), "process", "processes")], gaps)
 
 
 def _of_process(look: Look, pid: int) -> list[Finding]:

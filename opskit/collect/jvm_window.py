@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from opskit.collect.found_jvms import found_jvms
+from opskit.collect.jvm_monitors import MonitorWatch
 from opskit.collect.jvm_troubles import Killed, Stall, Suspects, killed_meanwhile
 from opskit.collect.jvms import see_jvm
 from opskit.errors import BadInput, NotPermitted
@@ -19,8 +20,9 @@ from opskit.proc.fs import DENIED, GONE
 from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
+    from opskit.collect.jvm_monitors import Waits
     from opskit.collect.jvms import Seen
     from opskit.host import Host
     from opskit.jvm.discover import Jvm
@@ -48,7 +50,8 @@ class Pair(NamedTuple):
 class Facts(NamedTuple):
     """The JVMs, and what ended or stalled in the window. `denied`: processes of which it is unknown whether they are JVMs.
 
-    `closed`: JVMs whose counters are another user's; `without`: those that share none.
+    `closed`: JVMs whose counters are another user's; `without`: those that share none. `waits`: by PID, for monitors;
+    `unread`: JVMs whose memory could not be read for them.
     """
 
     pairs: Sequence[Pair]
@@ -58,6 +61,8 @@ class Facts(NamedTuple):
     without: int = 0
     killed: Sequence[Killed] = ()
     stalls: Mapping[int, Stall] = {}
+    waits: Mapping[int, Waits] = {}
+    unread: int = 0
 
 
 def collect(host: Host, ask: Request) -> Facts:
@@ -72,8 +77,9 @@ def collect(host: Host, ask: Request) -> Facts:
         return Facts([Pair(None, seen) for seen in first], ask.window_s, *counts)
     begun_s = host.monotonic()
     suspects = Suspects(host, first)
+    monitors = MonitorWatch(host, [each.jvm for each in first])
     suspects.confirm_after(_SOON_S)
-    between = _wait(host, first, begun_s + ask.window_s)
+    between = _wait(host, first, begun_s + ask.window_s, monitors.look)
     suspects.confirm()
     pairs, gone = [], []
     for before in first:
@@ -82,7 +88,9 @@ def collect(host: Host, ask: Request) -> Facts:
             gone.append(before)
         else:
             pairs.append(Pair(before, now, between.get(before.jvm.pid, ())))
-    return Facts(pairs, ask.window_s, *counts, killed=tuple(killed_meanwhile(host, gone)), stalls=suspects.stalls())
+    waits = {each.jvm.pid: each for each in monitors.result()}
+    killed, stalls = tuple(killed_meanwhile(host, gone)), suspects.stalls()
+    return Facts(pairs, ask.window_s, *counts, killed, stalls, waits, monitors.closed)
 
 
 def _see(host: Host, jvm: Jvm, mounts: list[Mount]) -> Seen | None:
@@ -98,8 +106,10 @@ def _see(host: Host, jvm: Jvm, mounts: list[Mount]) -> Seen | None:
         return None
 
 
-def _wait(host: Host, seen: Sequence[Seen], until_s: float) -> dict[int, list[tuple[float, Generations]]]:
-    """Wait, and read the generations meanwhile: between collections of the old one, its growth is promotion."""
+def _wait(
+    host: Host, seen: Sequence[Seen], until_s: float, look: Callable[[], None]
+) -> dict[int, list[tuple[float, Generations]]]:
+    """Wait; `look` and read the generations meanwhile: between collections of the old one, its growth is promotion."""
     clocks = [
         (each.jvm.pid, CounterReader(host.fs, each.jvm.perf, GENERATION_COUNTERS))
         for each in seen
@@ -109,10 +119,12 @@ def _wait(host: Host, seen: Sequence[Seen], until_s: float) -> dict[int, list[tu
     step_s = max(0.0, until_s - host.monotonic()) / _STEPS
     for _ in range(_STEPS - 1 if len(clocks) <= _MOST_STEPPED else 0):
         host.sleep(step_s)
+        look()
         for pid, clock in clocks:
             at_s, perf = host.monotonic(), clock.read()
             now = None if perf is None else generations(perf)
             if now is not None:
                 found.setdefault(pid, []).append((at_s, now))
     host.sleep(max(0.0, until_s - host.monotonic()))
+    look()
     return found

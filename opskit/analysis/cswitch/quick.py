@@ -82,6 +82,7 @@ def _throttled(quick: QuickFacts, quota: CgroupQuota) -> Finding | None:
     return judge_quota(
         limit, who, next_=shell.command("opskit", "cswitch", *target), window_s=quick.facts.window_s,
         is_note=first is not None and _is_modest(first.worst),
+        directory=quota.directory, version=quota.version, period_us=quota.period_us,
     )  # fmt: skip
 
 
@@ -167,10 +168,11 @@ def _crowd(quick: QuickFacts, starved: Sequence[Finding]) -> Iterator[Finding]:
     if mean(load.use.idle for load in facts.cpus) > _FULL:
         return
     most = max(facts.processes, key=lambda waits: waits.running).process
+    who = f"; {_named(most)} uses most" if quick.sees_all else " of the host of this container"
     psi = "" if facts.pressure is None else f"; PSI: some task waited {percent(facts.pressure)} of the time"
     yield Finding(
         "runnable-above-cpus", "warning" if starved else "note", HOST,
-        f"{facts.runnable:.1f} tasks want to run on {plural(len(facts.cpus), 'CPU')}; {_named(most)} uses most",
+        f"{facts.runnable:.1f} tasks want to run on {plural(len(facts.cpus), 'CPU')}{who}",
         f"/proc/loadavg over {facts.window_s:.1f} s{psi}", next=shell.command("opskit", "cswitch"), share=facts.pressure,
         window_s=round(facts.window_s, 3),
     )  # fmt: skip

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from opskit import shell
-from opskit.analysis.limits.origin import container_of, pam_source
+from opskit.analysis.limits.origin import container_of, docker_id, pam_source
 from opskit.analysis.unit_property import set_property
 
 if TYPE_CHECKING:
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 _PRLIMIT = {"RLIMIT_AS": "as", "RLIMIT_DATA": "data", "RLIMIT_MEMLOCK": "memlock", "RLIMIT_NPROC": "nproc"}
 _PAM_ITEM = {"RLIMIT_STACK": "stack", **_PRLIMIT}
 _PLAIN_NAME = re.compile(r"[A-Za-z_][\w.@-]*", re.ASCII)
-# Where only root makes cgroups: in a subtree that is delegated to a user, a directory may have any container's name.
-_DOCKERS_OWN = re.compile(r"/docker/([0-9a-f]{64})|(?:/[^/]+\.slice)*/docker-([0-9a-f]{64})\.scope")
 _USUAL_STACK = 8 << 20
 _LARGEST_PID_MAX = 4194304
 _FIXED = {
@@ -105,20 +103,7 @@ def pids_fix(limit: Limit, *, may_be_unit: bool = True) -> str:
     path, wanted = limit.cgroup or "", _raised(limit)
     if container_of(path) and "kubepods" in path:
         return "podPidsLimit in the kubelet's configuration"
-    if container := _DOCKERS_OWN.fullmatch(path):
-        return shell.command("docker", "update", "--pids-limit", wanted, (container[1] or container[2])[:12])
+    if container := docker_id(path):
+        return shell.command("docker", "update", "--pids-limit", wanted, container)
     of_unit = set_property(path, f"TasksMax={wanted}") if may_be_unit else None
     return of_unit or written(limit, wanted)
-
-
-def quota_fix(limit: Limit, version: int, cpus: int, period_us: int) -> str:
-    """The command that gives a cgroup so many CPUs; `limit` names the cgroup and the file of its quota."""
-    path = limit.cgroup or ""
-    if container_of(path) and "kubepods" in path:
-        return "resources.limits.cpu of the container, in the pod's specification"
-    if container := _DOCKERS_OWN.fullmatch(path):
-        return shell.command("docker", "update", "--cpus", cpus, (container[1] or container[2])[:12])
-    quota = cpus * period_us
-    return set_property(path, f"CPUQuota={100 * cpus}%") or shell.command(
-        "echo", quota if version == 1 else f"{quota} {period_us}", shell.Syntax(">"), limit.source
-    )

@@ -1,35 +1,30 @@
-"""The limits of a machine as findings: cgroups, users and the kernel that are out of tasks, and CPU quotas that run out. Pure."""
+"""The limits of a machine as findings: cgroups, users and the kernel that are out of tasks. Pure."""
 
 from __future__ import annotations
 
-from math import ceil
 from typing import TYPE_CHECKING
 
 from opskit import shell
 from opskit.analysis.finding import HOST, Entity, Finding, most_severe_first
-from opskit.analysis.limits.fix import pids_fix, quota_fix
+from opskit.analysis.limits.fix import pids_fix
 from opskit.analysis.limits.limit import Limit
-from opskit.quantities import percent, plural
+from opskit.quantities import plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from opskit.analysis.finding import Severity
-    from opskit.collect.limits.sweep import Facts, Members, QuotaUse, TaskLimit, Total, UserTasks
+    from opskit.collect.limits.sweep import Facts, Members, TaskLimit, Total, UserTasks
     from opskit.collect.process_names import Named
 
 _NEARLY_NONE = 0.1  # of a limit: what is left
 _BY_DESIGN = 4  # a limit of so few tasks keeps a service from starting any: full is as it should be
-# A second has ten periods: a short burst uses up the quota of one.
-_FEWEST_THROTTLED, _THROTTLED_SHARE, _HELD_SHARE = 2, 0.05, 0.01
-_PERIOD_US = 100_000  # the kernel's default
 
 
 def judge(facts: Facts) -> list[Finding]:
     """What is wrong, the most severe first."""
     found = [
         *(finding for limit in facts.tasks for finding in _tasks(limit, facts.window_s)),
-        *(finding for quota in facts.quotas for finding in _throttled(quota, facts.window_s)),
         *(finding for user in facts.users for finding in _user(user)),
         *(finding for total in facts.totals for finding in _total(total)),
     ]
@@ -79,36 +74,6 @@ def _closer(command: str, members: Members) -> str | None:
 
 def _of_cgroup(path: str) -> Entity:
     return Entity("cgroup", path, inside=HOST)
-
-
-def _throttled(quota: QuotaUse, window_s: float) -> Iterator[Finding]:
-    """A quota that ran out in several periods of the window, and held threads back for long."""
-    share = min(1.0, quota.throttled_periods / quota.periods) if quota.periods > 0 else 0.0
-    short = quota.throttled_s is not None and quota.throttled_s < _HELD_SHARE * window_s
-    if quota.throttled_periods < _FEWEST_THROTTLED or share < _THROTTLED_SHARE or short:
-        return
-    main, more = quota.members.main, quota.members.processes - 1
-    amount = f"{quota.cpus:.3g} {'CPU' if quota.cpus == 1 else 'CPUs'}"
-    if main is not None and more <= 0:
-        who, of = f"{main.pid} ({main.name})", "its cgroup's quota"
-    else:
-        who, of = quota.path, "its quota"
-    among = (
-        f", for {main.pid} ({main.name}) and {plural(more, 'more process', 'more processes')}"
-        if main and more > 0
-        else ""
-    )
-    summary = f"{who} is throttled in {percent(share)} of the periods: {of} is {amount}{among}"
-    held = "" if quota.throttled_s is None else f", for {quota.throttled_s:.2f} s"
-    row = Limit("cpu.max", "", None, None, quota.file, quota.path)
-    fix = quota_fix(row, quota.version, ceil(2 * quota.cpus), quota.period_us or _PERIOD_US)
-    name = quota.file.rpartition("/")[2]
-    yield Finding(
-        "cpu-throttled", "warning", _of_cgroup(quota.path), summary,
-        f"cpu.stat: {quota.throttled_periods} of {plural(quota.periods, 'period')} of {quota.path}{held}",
-        fix=f"raise {name} of {quota.path}: {fix}", next=_closer("cswitch", quota.members),
-        share=share, window_s=round(window_s, 3),
-    )  # fmt: skip
 
 
 def _user(user: UserTasks) -> Iterator[Finding]:

@@ -1,13 +1,12 @@
-"""Read the limits of the whole machine: of every cgroup on tasks and CPUs, of users, of the kernel. Not those of each process."""
+"""Read the limits of the whole machine: of every cgroup on tasks, of users, of the kernel."""
 
 from __future__ import annotations
 
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from opskit.proc.cgroup.limits import Throttling, pids_limit, quota_cpus, throttling
+from opskit.proc.cgroup.limits import pids_limit
 from opskit.proc.cgroup.sweep import all_cgroups
-from opskit.proc.cgroup.tree import visible_levels
 from opskit.proc.files.limits import UNLIMITED, is_nearly_full, parse_soft_limits
 from opskit.proc.files.loadavg import parse_loadavg
 from opskit.proc.files.stat import parse_stat
@@ -31,14 +30,13 @@ _RESERVED_PIDS = 300
 
 
 class Request(NamedTuple):
-    """What to read: the cgroups above `pids`, or where there are none all and the limits of users and of the kernel. `window_s` 0: no rates."""
+    """What to read. `window_s` 0: no rates."""
 
-    pids: tuple[int, ...] = ()
     window_s: float = 1.0
 
 
 class Members(NamedTuple):
-    """The processes of a cgroup and those below it: how many, and the one with the most threads or CPU time."""
+    """The processes of a cgroup and those below it: how many, and the one with the most threads."""
 
     processes: int
     main: Named | None
@@ -53,20 +51,6 @@ class TaskLimit(NamedTuple):
     used: int
     refused: int | None
     refused_before: int | None
-    members: Members
-
-
-class QuotaUse(NamedTuple):
-    """A cgroup whose CPU quota ran out in the window. `file` has the quota; `period_us` None: unknown."""
-
-    path: str
-    file: str
-    version: int
-    cpus: float
-    period_us: int | None
-    periods: int
-    throttled_periods: int
-    throttled_s: float | None
     members: Members
 
 
@@ -89,41 +73,32 @@ class Total(NamedTuple):
 
 
 class Facts(NamedTuple):
-    """What was read. `cgroups`: how many with the pids or the cpu controller; `processes`: how many limits. `missing`: (what, why)."""
+    """What was read. `cgroups`: how many with the pids controller; `processes`: how many limits."""
 
     ask: Request
     window_s: float
     cgroups: int
     processes: int
     tasks: tuple[TaskLimit, ...]
-    quotas: tuple[QuotaUse, ...]
     users: tuple[UserTasks, ...]
     totals: tuple[Total, ...]
-    missing: tuple[tuple[str, str], ...] = ()
 
 
 def collect(host: Host, ask: Request) -> Facts:
     """Read the counters, what has none while the window passes, and the counters again."""
-    missing: list[tuple[str, str]] = []
-    cpu, pids = (_levels(host, ask, controller, missing) for controller in ("cpu", "pids"))
+    pids = all_cgroups(host.fs, "pids")
     begun_s = host.monotonic()
-    quotas = [(level, cpus, throttling(host.fs, level)) for level in cpu if (cpus := quota_cpus(host.fs, level))]
     limits = [
         (level, found) for level in pids if (found := pids_limit(host.fs, level)) and found.limit_bytes is not None
     ]
     near = {level: _refused(host, level) for level, found in limits if is_nearly_full(found.limit, found.usage)}
-    processes, users, totals = (len(ask.pids), (), ()) if ask.pids else (*_users(host), _totals(host))
+    (processes, users), totals = _users(host), _totals(host)
     window_s = 0.0
-    used: list[QuotaUse] = []
-    if (quotas or near) and ask.window_s:
+    if near and ask.window_s:
         host.sleep(max(0.0, begun_s + ask.window_s - host.monotonic()))
         window_s = host.monotonic() - begun_s
-        used = [use for quota in quotas if (use := _quota_use(host, *quota, cpu))]
-    if quotas and not ask.window_s:
-        missing.append(("throttling by CPU quotas", "a copy has no rates"))
     tasks = [task for level, before in near.items() if (task := _task_limit(host, level, before, pids, window_s))]
-    paths = {level.path for level in (*cpu, *pids)}
-    return Facts(ask, window_s, len(paths), processes, tuple(tasks), tuple(used), users, totals, tuple(missing))
+    return Facts(ask, window_s, len(pids), processes, tuple(tasks), users, totals)
 
 
 def _task_limit(
@@ -138,40 +113,8 @@ def _task_limit(
     return TaskLimit(level.path, now.file, now.limit_bytes, now.usage, gained, before, members)
 
 
-def _levels(host: Host, ask: Request, controller: str, missing: list[tuple[str, str]]) -> Sequence[Level]:
-    if not ask.pids:
-        return all_cgroups(host.fs, controller)
-    found: dict[str, Level] = {}
-    for pid in ask.pids:
-        levels, unknown = visible_levels(host.fs, pid, controller)
-        found.update({level.path: level for level in levels})
-        if unknown and "are not visible" not in unknown:
-            missing.append((f"the {controller} limits of some cgroups above {pid}", unknown))
-    return [*found.values()]
-
-
 def _refused(host: Host, level: Level) -> int | None:
     return level.table(host.fs, "pids.events").get("max")
-
-
-def _quota_use(host: Host, level: Level, cpus: float, before: Throttling, all_: Sequence[Level]) -> QuotaUse | None:
-    now = throttling(host.fs, level)
-    if now.periods is None or before.periods is None:
-        return None
-    throttled = (now.throttled_periods or 0) - (before.throttled_periods or 0)
-    if throttled <= 0:
-        return None
-    known = now.throttled_s is not None and before.throttled_s is not None
-    throttled_s = (now.throttled_s or 0.0) - (before.throttled_s or 0.0) if known else None
-    if level.version == 1:
-        file, period_us = "cpu.cfs_quota_us", level.number(host.fs, "cpu.cfs_period_us")
-    else:
-        file, (_, _, period) = "cpu.max", (level.load(host.fs, "cpu.max") or "").partition(" ")
-        period_us = integer(period)
-    return QuotaUse(
-        level.path, f"{level.directory}/{file}", level.version, cpus, period_us, now.periods - before.periods,
-        throttled, throttled_s, _members(host, level, all_, by_cpu=True),
-    )  # fmt: skip
 
 
 def _named(host: Host, pid: int) -> Named:
@@ -180,7 +123,7 @@ def _named(host: Host, pid: int) -> Named:
     return name_process(host, pid)
 
 
-def _members(host: Host, level: Level, all_: Iterable[Level], *, by_cpu: bool = False) -> Members:
+def _members(host: Host, level: Level, all_: Iterable[Level]) -> Members:
     """Those of a cgroup: the PIDs in it and below."""
     below = f"{level.path.rstrip('/')}/"
     pids: dict[int, None] = {}
@@ -192,8 +135,7 @@ def _members(host: Host, level: Level, all_: Iterable[Level], *, by_cpu: bool = 
     for pid in [*pids][:_MOST_MEMBERS]:
         stat = host.fs.maybe(parse_stat, pid, "stat")
         if stat is not None:
-            weight = stat.user_ticks + stat.system_ticks if by_cpu else stat.threads
-            best = max(best or (weight, -pid), (weight, -pid))
+            best = max(best or (0, 0), (stat.threads, -pid))
     return Members(len(pids), best and _named(host, -best[1]))
 
 

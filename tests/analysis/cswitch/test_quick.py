@@ -47,6 +47,8 @@ def test_a_build_that_uses_all_cpus_is_a_note():
     [found] = judge_quickly(quick(*HOGS))
     assert (found.code, found.severity, found.entity, found.share) == (*CROWD, HOST, 0.98)
     assert found.summary == "41.0 tasks want to run on 2 CPUs; 100 (job) uses most"
+    [inside] = judge_quickly(quick(*HOGS)._replace(sees_all=False))
+    assert inside.summary == "41.0 tasks want to run on 2 CPUs of the host of this container"
 
 
 def test_a_service_that_gets_next_to_nothing_beside_it_is_a_warning():

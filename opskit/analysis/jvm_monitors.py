@@ -92,9 +92,8 @@ def _looked(waits: Waits) -> str:
 def _deadlock(waits: Waits, process: Entity, holders: Mapping[int, int], cycles: list[list[int]]) -> Finding:
     cycle, more = cycles[0], len(cycles) - 1
     first = min(cycle, key=lambda thread: _name(waits, thread))
-    behind = (
-        len(holders) - len({thread for each in cycles for thread in each}) - len(_roots(holders, {*sum(cycles, [])}))
-    )
+    dead = {thread for each in cycles for thread in each}
+    behind = len(holders) - len(dead) - len(_roots(holders, dead))
     said = [f"{plural(len(cycle) - 2, 'more thread')} in the cycle"] if len(cycle) > 2 else []
     said += [f"{plural(more, 'more deadlock')}"] if more else []
     said += [f"{plural(behind, 'other thread')} wait for their monitors"] if behind > 0 else []

@@ -11,7 +11,7 @@ from opskit.analysis.finding import HOST, Entity, Finding, most_severe_first
 from opskit.escape import printable
 from opskit.proc import kernel_messages as kinds
 from opskit.proc.files.tainted import BAD_PAGE, DIED, MACHINE_CHECK, SOFT_LOCKUP, TAINTS
-from opskit.quantities import duration, listed, plural
+from opskit.quantities import duration, listed
 from opskit.records import NamedTuple
 from opskit.shell import command
 
@@ -112,7 +112,7 @@ def _finding(kind: _Kind, subject: str | None, told: Sequence[Told], subjects: i
     text = printable(last.message.text[:_LONGEST_TEXT])
     what = kind.words.replace("{}", name)
     said = f"{what}: `{text}`" if kind.shows_text else what
-    more = f"; {plural(subjects - _MOST_SUBJECTS, 'more')}" if subjects > _MOST_SUBJECTS else ""
+    more = f"; {subjects - _MOST_SUBJECTS:,} more" if subjects > _MOST_SUBJECTS else ""
     return Finding(
         kind.code, severity, _entity(kind, subject, last), f"{said}, {_times(counted)}", f"the kernel's log: {text}{more}",
         next=command(*kind.next_),

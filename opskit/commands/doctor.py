@@ -113,17 +113,16 @@ def _look(run: Run, request: Request) -> Result:
     from opskit.checks.run import run_checks
 
     def import_the_rest() -> None:
-        for name in ("analysis.doctor.judge", "render.views.doctor.report", f"render.formats.{_module(run.format)}"):
-            import_module(f"opskit.{name}")
+        import_module("opskit.analysis.doctor.judge")
+        from opskit.render.views.doctor.report import module_of
+
+        import_module(module_of(run.format))
+        import_module(f"opskit.render.formats.{'page' if run.format == 'table' else run.format}")
 
     seen = run_checks(run.host, request, import_the_rest)
     from opskit.analysis.doctor.judge import judge
 
     return judge(seen)
-
-
-def _module(format_: str) -> str:
-    return "page" if format_ == "table" else format_
 
 
 def _report(run: Run, result: Result, shown: Shown, words: Sequence[str], **changes: Any) -> Report:
@@ -137,4 +136,4 @@ def _report(run: Run, result: Result, shown: Shown, words: Sequence[str], **chan
     if len(words) == len(seen.pids):  # a name that was typed says more than `java`
         names.update((pid, word) for pid, word in zip(seen.pids, words) if not word.isdigit())
     target = {"pid" if len(seen.pids) == 1 else "pids": ", ".join(map(str, seen.pids))} if seen.pids else None
-    return report(run.about(target), Answer(result, run.host.name, names, **changes), shown)
+    return report(run.about(target), Answer(result, run.host.name, names, **changes), shown, format_=run.format)

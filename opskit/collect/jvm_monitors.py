@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from opskit.jvm.discover import Jvm
     from opskit.jvm.memory.vmstructs import VmStructs
 
+_MOST_JVMS = 50
 _MOST_THREADS = 5_000  # of a JVM; each costs a read
 _VERSION = "java.property.java.vm.version"
 
@@ -48,19 +49,20 @@ class Waits(NamedTuple):
 
 
 class MonitorWatch:
-    """Looks at these JVMs when it is made, and with each `look`. `closed`: how many could not be looked into."""
+    """Looks at these JVMs when it is made, and with each `look`. `closed`: how many could not be looked into; `left_out`: how many are too many."""
 
     def __init__(self, host: Host, jvms: Iterable[Jvm]) -> None:
         self._host = host
         self._watched: list[_Watched] = []
         self.closed = 0
         tables: dict[object, VmStructs] = {}
-        for jvm in jvms:
-            if jvm.kind == HOTSPOT and host.fs.is_live:
-                try:
-                    self._watched.append(_Watched(host, jvm, tables))
-                except (OSError, NotSupported, BadInput):
-                    self.closed += 1
+        hotspot = [jvm for jvm in jvms if jvm.kind == HOTSPOT and host.fs.is_live]
+        self.left_out = len(hotspot[_MOST_JVMS:])
+        for jvm in hotspot[:_MOST_JVMS]:
+            try:
+                self._watched.append(_Watched(host, jvm, tables))
+            except (OSError, NotSupported, BadInput):
+                self.closed += 1
         self._begun_s = host.monotonic()
         self.look()
 
@@ -96,10 +98,10 @@ class _Watched:
         maps = fs.load(parse_jvm_maps, pid, "maps")
         version = self.jvm.perf.text(_VERSION) if self.jvm.perf else None
         if maps.libjvm is None or version is None:
-            return _without_others(read_vmstructs(fs, pid, self.memory))
+            return read_vmstructs(fs, pid, self.memory, TYPES)
         key = maps.libjvm.path, maps.libjvm.inode, version
         if key not in tables:
-            tables[key] = _without_others(read_vmstructs(fs, pid, self.memory))
+            tables[key] = read_vmstructs(fs, pid, self.memory, TYPES)
         return _moved(tables[key], find_libjvm(fs, pid)[0])
 
     def look(self) -> None:
@@ -144,10 +146,6 @@ class _Watched:
         except (OSError, NotSupported, BadInput):
             return comms
         return {tid: threads.name(tid) or comm for tid, comm in comms.items()}
-
-
-def _without_others(vm: VmStructs) -> VmStructs:
-    return vm._replace(fields={name: field for name, field in vm.fields.items() if name[0] in TYPES})
 
 
 def _moved(vm: VmStructs, begin: int) -> VmStructs:

@@ -55,7 +55,7 @@ _KINDS = (
     _Kind((kinds.SERVER_SILENT,), "file-server-silent", "warning", "the file server {} did not answer", "host", _ALL),
     _Kind((kinds.CONNTRACK,), "conntrack-nearly-full", "warning", "packets were dropped: the table of tracked connections (nf_conntrack) was full", next_=("opskit", "tcp", "-v")),
     _Kind((kinds.TCP_MEMORY,), "tcp-memory-pressure", "warning", "TCP ran out of memory or had too many orphaned sockets", next_=("opskit", "tcp", "-v"), shows_text=True),
-    _Kind((kinds.NEIGHBOURS,), "kernel-limit-reached", "warning", "the neighbour table was full ({}: raise net.ipv4.neigh.default.gc_thresh3)", "host", ("ip", "-s", "neigh")),
+    _Kind((kinds.NEIGHBOURS,), "neighbour-table-nearly-full", "warning", "the neighbour table was full ({}: raise net.ipv4.neigh.default.gc_thresh3)", "host", ("ip", "-s", "neigh")),
     _Kind((kinds.FILE_MAX,), "file-max-nearly-used", "warning", "no file could be opened: fs.file-max was reached", next_=("opskit", "fds")),
     _Kind((kinds.FORK_REJECTED,), "threads-nearly-none-left", "warning", "no thread could start in {}: its pids.max was reached", "cgroup", ("opskit", "limits")),
     _Kind((kinds.LINK_DOWN,), "link-flapping", "warning", "the link of {} went down", "device", _ALL),

@@ -28,7 +28,7 @@ _ANONYMOUS = 1
 _WORD_BYTES = 8
 _MOST_LOCKS = 64  # on a LockStack; HotSpot's has 8
 _SHIFTS = (0, 13, 14, 15, 16)  # of a generational ZGC's pointer; a LockStack has plain addresses
-# What is read here, of the table's 2,000 fields.
+# What is read here, of a table of 2,000 fields.
 TYPES = frozenset({
     "JavaThread", "Thread", "OSThread", "ObjectMonitor", "LockStack", "ThreadsSMRSupport", "ThreadsList", "Threads",
 })  # fmt: skip

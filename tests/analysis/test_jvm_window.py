@@ -87,7 +87,7 @@ def test_a_heap_is_full_where_a_full_collection_leaves_it_so(before, now, is_ful
 
 def test_a_process_that_stopped_just_now_may_be_in_the_hands_of_a_debugger():
     stopped = pair(stopped=STOPPED)
-    assert codes(stopped) == [("jvm-stopped", "error")]
+    assert codes(stopped) == [("process-stopped", "error")]
     [finding] = found(stopped)
     assert finding.summary == "7 (app.Main) is stopped by a signal (state T): nothing in it runs"
     assert finding.fix == "kill -CONT 7"
@@ -129,7 +129,7 @@ def test_one_look_has_no_rates():
     """A copy: what stands still and what is near its limit can be told."""
     alone = Pair(None, seen(gc_s=90.0, stopped_s=90.0, cpu=CpuLimit("/a", 0.5, 100, 90, 1)))
     assert codes(alone) == []
-    assert codes(alone._replace(now=alone.now._replace(stopped=STOPPED))) == [("jvm-stopped", "error")]
+    assert codes(alone._replace(now=alone.now._replace(stopped=STOPPED))) == [("process-stopped", "error")]
 
 
 def test_a_jvm_that_was_killed_meanwhile_is_named():

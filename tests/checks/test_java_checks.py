@@ -115,7 +115,7 @@ def test_a_jvm_that_allocates_fast_is_healthy(staged, seen):
 
 
 def test_a_stopped_jvm_is_found(staged, seen):
-    assert "jvm-stopped" in severe(seen[jvms_check])[staged["stopped"].pid]
+    assert "process-stopped" in severe(seen[jvms_check])[staged["stopped"].pid]
 
 
 def test_what_was_looked_at_and_what_needs_to_be_asked(seen):

@@ -174,9 +174,16 @@ _OF_A_SLOW_JVM = ("ttsp-dominates", "late-to-safepoint", "jvm-gc-share", "jvm-pa
 # What only the host's checks find.
 _OF_HOST_CHECKS = {
     "stuck": ("unit-failed", "kernel-task-hung"),
-    "slow": ("link-flapping",),
-    "soon": ("kernel-limit-reached", "kernel-tainted", "unit-job-failed", "program-crashes", "zombies"),
-    "tidy": ("kernel-warning",),
+    "slow": ("link-flapping", "network-link-slow", "network-drops", "udp-receive-buffer-full"),
+    "soon": (
+        "neighbour-table-nearly-full",
+        "kernel-limit-reached",
+        "kernel-tainted",
+        "unit-job-failed",
+        "program-crashes",
+        "zombies",
+    ),
+    "tidy": ("kernel-warning", "network-errors-counted"),
 }
 FINDINGS: dict[str, tuple[str, tuple[str, ...]]] = {
     **{code: (class_, ()) for class_, codes in (*_EXPLAIN_NONE.items(), *_OF_HOST_CHECKS.items()) for code in codes},
@@ -276,7 +283,12 @@ FINDINGS: dict[str, tuple[str, tuple[str, ...]]] = {
     "tcp-network-loses": ("slow", ("tcp-host-retransmits",)),
     "tcp-memory-pressure": ("slow", ("tcp-orphans", "tcp-host-retransmits")),
     "conntrack-full": ("stuck", ("conntrack-nearly-full", "tcp-connect-unanswered", "tcp-host-retransmits")),
-    "link-flapping": ("slow", ("tcp-host-retransmits",)),
+    "network-link-down": ("stuck", ("tcp-host-retransmits",)),
+    "network-half-duplex": ("slow", ("network-errors", "tcp-host-retransmits")),
+    "network-errors": ("slow", ("tcp-host-retransmits", "tcp-host-out-of-order")),
+    "network-saturated": ("slow", ("network-drops", "tcp-host-retransmits")),
+    "link-flapping": ("slow", ("network-errors", "tcp-host-retransmits")),
+    "neighbour-table-full": ("stuck", ("neighbour-table-nearly-full", "tcp-connect-unanswered")),
     "tcp-close-wait": ("soon", ("fds-keep-growing", "rlimit-nearly-used")),
     # Limits.
     "pipes-keep-growing": ("soon", ("fds-keep-growing", "rlimit-nearly-used")),

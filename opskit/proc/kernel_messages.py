@@ -75,7 +75,7 @@ _PATTERNS = tuple((kind, re.compile(pattern)) for kind, pattern in (
     (FILE_SYSTEM, rf"EXT[234]-fs {_OF_DEVICE}: (?:Remounting filesystem read-only|.{{0,120}}data loss)"),
     (FILE_SYSTEM, rf"XFS {_OF_DEVICE}: (?:Corruption |Metadata |metadata I/O error|xfs_do_force_shutdown|Filesystem has been shut down|User initiated shutdown|writeback error|Internal error|Please u?n?mount)"),
     (FILE_SYSTEM, rf"BTRFS:? (?:error|critical) {_OF_DEVICE}"),
-    (FILE_SYSTEM, r"Aborting journal on device (?P<s>[\w!.:]{1,40})|JBD2: Detected IO errors while flushing file data on (?P<s2>[\w!.:]{1,40})"),
+    (FILE_SYSTEM, r"Aborting journal on device (?P<s>[\w!.:-]{1,40}?)-\d{1,20}\.|JBD2: Detected IO errors while flushing file data on (?P<s2>[\w!.:-]{1,40}?)-\d{1,20}$"),
     (CONNTRACK, r"(?:nf_conntrack: )?(?:nf|ip)_conntrack: table full(?: in netns (?P<s>\d{1,12}))?"),
     (TCP_MEMORY, r"TCP: (?:out of memory|too many orphaned sockets)"),
     (NEIGHBOURS, r"neighbour: (?P<s>\w{1,20}): neighbor table overflow"),

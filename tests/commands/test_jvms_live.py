@@ -122,7 +122,8 @@ def test_a_stopped_and_a_frozen_jvm(inprocess, workload, root_only):
     done = inprocess("jvms", running.pid, "-f", "text")
     assert done.code == 1
     assert (
-        f"error process-stopped ({running.pid}): Workload is stopped by a signal (state T): nothing in it runs" in done.err
+        f"error process-stopped ({running.pid}): Workload is stopped by a signal (state T): nothing in it runs"
+        in done.err
     )
     assert f"  fix: kill -CONT {running.pid}" in done.err
     running.signal(signal.SIGCONT)

@@ -315,7 +315,7 @@ def _throttled(stage):
     # It starts outside, and enters when it stands.
     stage.java(
         "throttled",
-        ["cpu-throttled", "jvm-cpu-throttled"],
+        ["cpu-throttled"],
         "burn=4:3:2:1",
         then=lambda jvm: (group / "cgroup.procs").write_text(str(jvm.pid)),
     )
@@ -326,7 +326,7 @@ def _near_limit(stage):
                          memory__limit_in_bytes=200 << 20, memory__max=200 << 20)  # fmt: skip
     stage.java(
         "near-memory-limit",
-        ["jvm-near-memory-limit"],
+        ["memory-near-limit"],
         "sleep=2",
         options=("-Xms172m", "-Xmx172m", "-XX:+AlwaysPreTouch"),
         cgroup=group,

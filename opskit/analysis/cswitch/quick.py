@@ -76,7 +76,7 @@ def _is_modest(thread: Thread | None) -> bool:
 
 def _throttled(quick: QuickFacts, quota: CgroupQuota) -> Finding | None:
     """A cgroup whose quota was used up. A note where the process that waits most gives way to others anyway."""
-    limit = CpuLimit(quota.path, quota.cpus, quota.periods, quota.throttled_periods)
+    limit = CpuLimit(quota.path, quota.cpus, quota.periods, quota.throttled_periods, quota.throttled_s)
     first = quota.processes[0] if quota.processes else None
     who, target = (f"cgroup {quota.path}", ()) if first is None else (_named(first.process), (first.process.pid,))
     return judge_quota(

@@ -11,7 +11,7 @@ from opskit.analysis.finding import HOST, Entity, Finding, most_severe_first
 from opskit.escape import printable
 from opskit.proc import kernel_messages as kinds
 from opskit.proc.files.tainted import BAD_PAGE, DIED, MACHINE_CHECK, SOFT_LOCKUP, TAINTS
-from opskit.quantities import duration, listed, plural
+from opskit.quantities import duration, listed
 from opskit.records import NamedTuple
 from opskit.shell import command
 
@@ -55,7 +55,7 @@ _KINDS = (
     _Kind((kinds.SERVER_SILENT,), "file-server-silent", "warning", "the file server {} did not answer", "host", _ALL),
     _Kind((kinds.CONNTRACK,), "conntrack-nearly-full", "warning", "packets were dropped: the table of tracked connections (nf_conntrack) was full", next_=("opskit", "tcp", "-v")),
     _Kind((kinds.TCP_MEMORY,), "tcp-memory-pressure", "warning", "TCP ran out of memory or had too many orphaned sockets", next_=("opskit", "tcp", "-v"), shows_text=True),
-    _Kind((kinds.NEIGHBOURS,), "kernel-limit-reached", "warning", "the neighbour table was full ({}: raise net.ipv4.neigh.default.gc_thresh3)", "host", ("ip", "-s", "neigh")),
+    _Kind((kinds.NEIGHBOURS,), "neighbour-table-nearly-full", "warning", "the neighbour table was full ({}: raise net.ipv4.neigh.default.gc_thresh3)", "host", ("ip", "-s", "neigh")),
     _Kind((kinds.FILE_MAX,), "file-max-nearly-used", "warning", "no file could be opened: fs.file-max was reached", next_=("opskit", "fds")),
     _Kind((kinds.FORK_REJECTED,), "threads-nearly-none-left", "warning", "no thread could start in {}: its pids.max was reached", "cgroup", ("opskit", "limits")),
     _Kind((kinds.LINK_DOWN,), "link-flapping", "warning", "the link of {} went down", "device", _ALL),
@@ -112,7 +112,7 @@ def _finding(kind: _Kind, subject: str | None, told: Sequence[Told], subjects: i
     text = printable(last.message.text[:_LONGEST_TEXT])
     what = kind.words.replace("{}", name)
     said = f"{what}: `{text}`" if kind.shows_text else what
-    more = f"; {plural(subjects - _MOST_SUBJECTS, 'more')}" if subjects > _MOST_SUBJECTS else ""
+    more = f"; {subjects - _MOST_SUBJECTS:,} more" if subjects > _MOST_SUBJECTS else ""
     return Finding(
         kind.code, severity, _entity(kind, subject, last), f"{said}, {_times(counted)}", f"the kernel's log: {text}{more}",
         next=command(*kind.next_),

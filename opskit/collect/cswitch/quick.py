@@ -46,7 +46,8 @@ _LONGEST = 1024  # bytes of a schedstat, or of a stat
 class CgroupQuota(NamedTuple):
     """A cgroup with a quota of `cpus` that was used up in `throttled_periods` of `periods` in the window.
 
-    `processes`: its own and those below it, the longest waits first. `period_us`: of v1.
+    `processes`: its own and those below it, the longest waits first. `period_us`: of v1. `throttled_s`: for how long, summed
+    over the CPUs; None: not counted.
     """
 
     path: str
@@ -57,6 +58,7 @@ class CgroupQuota(NamedTuple):
     version: int
     processes: tuple[ProcessWaits, ...] = ()
     period_us: int | None = None
+    throttled_s: float | None = None
 
 
 class Owned(NamedTuple):
@@ -167,9 +169,13 @@ class _Quotas:
             if throttled <= 0 or periods <= 0:
                 continue
             period_us = level.number(self._host.fs, "cpu.cfs_period_us") if level.version == 1 else None
+            held_s = None
+            if first.throttled_s is not None and last.throttled_s is not None:
+                held_s = max(0.0, last.throttled_s - first.throttled_s)
             yield CgroupQuota(
-                level.path, cpus, periods, min(throttled, periods), level.directory, level.version, period_us=period_us
-            )
+                level.path, cpus, periods, min(throttled, periods), level.directory, level.version,
+                period_us=period_us, throttled_s=held_s,
+            )  # fmt: skip
 
 
 def look_quickly(host: Host, pids: Sequence[int], window_s: float) -> QuickFacts:

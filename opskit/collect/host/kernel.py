@@ -179,15 +179,14 @@ class _Places:
         return any(self._host.fs.root_exists("sys", "fs", "cgroup", *top, path.lstrip("/")) for top in tops)
 
     def _mounted(self, device: str) -> bool:
-        """Whether it is mounted, as far as we or PID 1 see; a journal is called `sda1-8`."""
+        """Whether it is mounted, as far as we or PID 1 see."""
         fs = self._host.fs
         if self._mounts is None:
             self._mounts = [
                 each for pid in ("self", 1) for each in fs.maybe(parse_mountinfo, pid, "mountinfo", default=[])
             ]
-        names = {device, device.rpartition("-")[0]} - {""}
-        numbers = {fs.maybe_root(str.strip, "sys", "class", "block", name.replace("/", "!"), "dev") for name in names}
-        return any(each.device in numbers or each.source.removeprefix("/dev/") in names for each in self._mounts)
+        number = fs.maybe_root(str.strip, "sys", "class", "block", device.replace("/", "!"), "dev")
+        return any(each.device == number or each.source.removeprefix("/dev/") == device for each in self._mounts)
 
     def _device(self, device: str) -> bool:
         """Whether it is there: a disk that was pulled out is not. A loop device stays after its file system is gone."""

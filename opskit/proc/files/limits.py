@@ -27,6 +27,7 @@ _NAMES = {
     "Max realtime priority": "RLIMIT_RTPRIO", "Max realtime timeout": "RLIMIT_RTTIME",
 }  # fmt: skip
 _NAME_WIDTH = 25
+_LONGEST = 4096  # of a kernel's text
 
 
 class Rlimit(NamedTuple):
@@ -59,10 +60,16 @@ class SoftLimits(NamedTuple):
     processes: float
 
 
-@lru_cache(maxsize=256)  # most processes of a machine have the same ones
 def parse_soft_limits(text: str) -> SoftLimits:
     """These two alone, for a look at every process. Raises BadInput."""
+    return _usual(text) if len(text) <= _LONGEST else _soft_limits(text)
+
+
+def _soft_limits(text: str) -> SoftLimits:
     return SoftLimits(_soft(text, "\nMax open files "), _soft(text, "\nMax processes "))
+
+
+_usual = lru_cache(maxsize=256)(_soft_limits)  # most processes of a machine have the same ones
 
 
 def _soft(text: str, heading: str) -> float:

@@ -131,8 +131,9 @@ def test_a_quota_that_is_used_up():
         (quota(1, periods=100), []),
         (quota(8, process(9, 0.3, 0.7, nice=10)), [("cpu-throttled", "note")]),
         (quota(8), [("cpu-throttled", "warning")]),
+        (quota(8)._replace(throttled_s=0.004), []),
     ],
-    ids=["burst", "seldom", "nice", "unknown processes"],
+    ids=["burst", "seldom", "nice", "unknown processes", "the last moment of each period"],
 )
 def test_throttling_that_is_less(used_up, expected):
     """Fewer than three periods are a burst; what has given way to others anyway is a note."""

@@ -45,7 +45,9 @@ def codes(facts):
 
 def test_healthy_disks_have_counters_above_zero(machine):
     """Commands that a disk does not support fail; a card reader without a card fails all the time."""
-    facts = machine({**scsi(), **scsi("sdb", size="0\n", removable="1\n")}, scsi("sdb", failed="0xff", size="0\n", removable="1\n"))
+    facts = machine(
+        {**scsi(), **scsi("sdb", size="0\n", removable="1\n")}, scsi("sdb", failed="0xff", size="0\n", removable="1\n")
+    )
     assert codes(facts) == []
     assert looked_at(facts) == ["2 disks"]
 
@@ -113,7 +115,11 @@ def test_pools(machine):
 
 def ext4(errors, last_s):
     at = "sys/fs/ext4/sda1"
-    return {f"{at}/errors_count": f"{errors}\n", f"{at}/last_error_time": f"{int(last_s)}\n", f"{at}/last_error_func": "ext4_lookup\n"}
+    return {
+        f"{at}/errors_count": f"{errors}\n",
+        f"{at}/last_error_time": f"{int(last_s)}\n",
+        f"{at}/last_error_func": "ext4_lookup\n",
+    }
 
 
 def test_ext4_errors_of_today_and_older_ones(machine):

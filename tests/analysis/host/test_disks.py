@@ -75,7 +75,11 @@ DATA = "36 25 8:17 / /data {} - {} /dev/sdb1 {}"
 
 def test_what_the_kernel_made_read_only():
     """The mount is writable and the super block is not; newer kernels have a word for it. It names the device that it is on."""
-    for options, word in (("ro,errors=remount-ro", None), ("rw,emergency_ro", "emergency_ro"), ("rw,shutdown", "shutdown")):
+    for options, word in (
+        ("ro,errors=remount-ro", None),
+        ("rw,emergency_ro", "emergency_ro"),
+        ("rw,shutdown", "shutdown"),
+    ):
         [found] = read_only(DATA.format("rw,relatime", "ext4", options), emergency=word)
         assert (found.code, found.severity) == ("file-system-read-only", "error")
         assert found.entity.inside.id == "sdb1"

@@ -20,7 +20,12 @@ def pressure(some, full, avg10, avg60=None):
 
 
 def meminfo(available_gib=8, swap_mib=0, swap_free_mib=0):
-    sizes = {"MemTotal": 16 << 20, "MemAvailable": available_gib << 20, "SwapTotal": swap_mib << 10, "SwapFree": swap_free_mib << 10}
+    sizes = {
+        "MemTotal": 16 << 20,
+        "MemAvailable": available_gib << 20,
+        "SwapTotal": swap_mib << 10,
+        "SwapFree": swap_free_mib << 10,
+    }
     return "".join(f"{key}: {size} kB\n" for key, size in sizes.items())
 
 
@@ -127,7 +132,11 @@ def test_reclaim_without_psi(machine):
 
 def test_processes_are_asked_about_by_their_cgroups(machine):
     """Their own alone; where there is no such file it is said."""
-    files = {"proc/42/cgroup": "0::/a\n", "sys/fs/cgroup/a/cgroup.procs": "42\n", "sys/fs/cgroup/a/memory.pressure": pressure(0, 0, 0)}
+    files = {
+        "proc/42/cgroup": "0::/a\n",
+        "sys/fs/cgroup/a/cgroup.procs": "42\n",
+        "sys/fs/cgroup/a/memory.pressure": pressure(0, 0, 0),
+    }
     facts = machine(files, {"sys/fs/cgroup/a/memory.pressure": pressure(300_000, 0, 25)}, (42,))
     [one] = judge_memory_pressure(facts, of_processes=True)
     assert one.entity == Entity("cgroup", "/a")

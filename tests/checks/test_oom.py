@@ -31,7 +31,9 @@ def facts(**given):
 
 def kill(ago_s, cgroup="/app.service", name="java"):
     when = When(1e9 - ago_s, 1e6 - ago_s, 1e9 - ago_s, "then")
-    return Known(Kill(4242, name, "killed", when, scope="cgroup", cgroup=cgroup, task_cgroup=cgroup), "the kernel's log", ago_s)
+    return Known(
+        Kill(4242, name, "killed", when, scope="cgroup", cgroup=cgroup, task_cgroup=cgroup), "the kernel's log", ago_s
+    )
 
 
 def codes(quick):

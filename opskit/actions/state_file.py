@@ -23,7 +23,7 @@ _FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTT
 
 
 class StateFile:
-    """The file of a path. `text` is its content, None where there is none yet. It stays locked until the end of its `with`."""
+    """The file of a path. `text` is its content, None where there is none yet. It stays locked until `close`."""
 
     def __init__(self, path: str, option: str, host: Host, wait_s: float) -> None:
         """Lock and read it. Raises BadInput, NotPermitted, CannotWrite; TargetTimeout where another run keeps the lock."""
@@ -43,14 +43,6 @@ class StateFile:
         except BaseException:
             self.close()
             raise
-
-    def __enter__(self) -> StateFile:
-        """Use it."""
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Give the lock back."""
-        self.close()
 
     def write(self, text: str) -> None:
         """Replace the content. Raises CannotWrite."""

@@ -19,11 +19,24 @@ if TYPE_CHECKING:
 THROTTLED_SHARE = 0.05  # of the scheduler periods
 _PERIOD_US = 100_000  # by default
 _FEWEST = 3  # throttled periods in a window; fewer are no rate
+_HELD_SHARE = 0.01  # of the window, summed over the CPUs: less is the last moment of each period
 
 
 def throttled_share(quota: CpuLimit) -> float:
     """Which part of the periods was throttled, 0 to 1; 0 where that is unknown."""
     return min(1.0, (quota.throttled_periods or 0) / quota.periods) if quota.periods else 0.0
+
+
+def is_throttled(quota: CpuLimit, window_s: float | None) -> bool:
+    """Whether the quota was used up in many periods of the window, and threads were held back for long; where that is unknown, for any time."""
+    held_s = quota.throttled_s
+    is_short = held_s is not None and window_s is not None and held_s < _HELD_SHARE * window_s
+    return throttled_share(quota) >= THROTTLED_SHARE and not is_short
+
+
+def is_rate(quota: CpuLimit) -> bool:
+    """Whether enough periods of the window were throttled; fewer are a note."""
+    return (quota.throttled_periods or 0) >= _FEWEST
 
 
 def judge_quota(
@@ -35,9 +48,9 @@ def judge_quota(
     `directory`: of the cgroup's files, of this `version`; `period_us`: as v1 has it.
     """
     share = throttled_share(quota)
-    if quota.cpus is None or share < THROTTLED_SHARE:
+    if quota.cpus is None or not is_throttled(quota, window_s):
         return None
-    is_note = is_note or (quota.throttled_periods or 0) < _FEWEST
+    is_note = is_note or not is_rate(quota)
     whole = max(1, math.ceil(2 * quota.cpus))
     command = _raised(quota.path, whole, directory, version, period_us)
     return Finding(

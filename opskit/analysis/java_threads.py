@@ -14,6 +14,7 @@ from opskit.analysis.jpmp.exhaustion import findings_of
 from opskit.analysis.jpmp.idle import waits_for_connections
 from opskit.analysis.jpmp.judge import judge_locks, lock_name, party_name
 from opskit.analysis.jpmp.pools import overview
+from opskit.analysis.jvm_monitors import lock_of
 from opskit.collect.jpmp.collect import Facts as Dumps
 from opskit.collect.jpmp.collect import Sampled, Schedule
 from opskit.quantities import duration, plural
@@ -89,6 +90,11 @@ def _deadlock(asked: Asked, process: Entity, deadlock: Deadlock, found: Contenti
     )  # fmt: skip
 
 
+def _id_of(lock: ContendedLock) -> str:
+    """As of a look at the JVM's memory, so that both make one finding."""
+    return lock_name(lock.key) if lock.owner is None else lock_of(lock.owner.name)
+
+
 def _short(lock: LockKey) -> str:
     """`ReentrantLock$NonfairSync@fffd63e0`."""
     return lock_name(lock).rpartition(".")[2]
@@ -123,7 +129,7 @@ def _held_up(asked: Asked, process: Entity, lock: ContendedLock, dead: Container
         at = f", which is {holder.state or 'seen'} in {holder.frames[0]}" if holder.frames else ""
         whose = f" of {_name(lock.owner)}" + (f", and that for {_name(holder)}" if holder != lock.owner else "") + at
     yield Finding(
-        "lock-contended", "warning" if severity == "warning" else "note", Entity("lock", lock_name(lock.key), inside=process),
+        "lock-contended", "warning" if severity == "warning" else "note", Entity("lock", _id_of(lock), inside=process),
         f"{plural(lock.held_up, 'thread')} of {_who(asked)} wait for a lock{whose}",
         f"{lock_name(lock.key)} in one dump: whether it lasts needs a second one; {_paused(asked)}",
         next=_jpmp(asked, "--locks"),

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from opskit import shell
 from opskit.analysis.finding import Entity, Finding, most_severe_first
+from opskit.analysis.jvm_monitors import find_waits
 from opskit.analysis.jvms import (
     GC_PERCENT,
     find_kills,
@@ -76,6 +77,8 @@ def _of_pair(facts: Facts, pair: Pair) -> Iterator[Finding]:
     yield from find_stuck(row, None)
     if now.stopped is None and now.jvm.pid in facts.stalls:
         yield _stalled(row, facts.stalls[now.jvm.pid])
+    if now.jvm.pid in facts.waits:
+        yield from find_waits(facts.waits[now.jvm.pid], process_of(now))
     yield from find_near_limit(row)
     if pair.before is not None and now.stopped is None:
         yield from _full(row)
@@ -106,7 +109,7 @@ def _alone(finding: Finding, seen: Seen) -> Finding:
     advice: str | None = None
     if finding.code in _WITH_ADVICE:
         summary, _, advice = summary.partition("; ")
-    entity = finding.entity if finding.entity.kind == "cgroup" else process_of(seen)
+    entity = process_of(seen) if finding.entity.kind == "process" else finding.entity
     return finding._replace(summary=summary, entity=entity, fix=finding.fix or advice or None)
 
 

@@ -232,7 +232,9 @@ def find_throttling(row: Row) -> Iterator[Finding]:
         return
     gained = row.since(lambda reading: reading.cpu and reading.cpu.throttled_periods)
     quota = now._replace(
-        periods=row.since(lambda reading: reading.cpu and reading.cpu.periods), throttled_periods=gained
+        periods=row.since(lambda reading: reading.cpu and reading.cpu.periods),
+        throttled_periods=gained,
+        throttled_s=None,
     )
     is_note = row.before is None and window_s is not None and not _WARM_S <= window_s <= _LATELY_S
     closer = shell.command("opskit", "cswitch", jvm.pid)
@@ -302,7 +304,7 @@ def find_stuck(row: Row, stall: Stall | None) -> Iterator[Finding]:
         fix = stopped.resume if stopped.command else None
         summary = f"{jvm.main} {stopped.why}: nothing in it runs" + ("" if fix else f"; {stopped.resume}")
         severity: Severity = "error" if fix else "warning"  # a debugger or a pause is often intended
-        yield Finding("jvm-stopped", severity, process, summary, f"/proc/{jvm.pid}/stat, and its cgroups", fix)
+        yield Finding("process-stopped", severity, process, summary, f"/proc/{jvm.pid}/stat, and its cgroups", fix)
     elif stall is not None:
         late, top = "", shell.command("top", "-H", "-p", jvm.pid)
         if stall.thread is not None:

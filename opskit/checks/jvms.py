@@ -33,5 +33,17 @@ def _gaps(look: Look, facts: Facts) -> Iterator[Gap]:
         yield Gap("jvms", f"GC of {plural(facts.without, 'JVM')}", "without hsperfdata counters")
     if facts.pairs and not facts.window_s:
         yield Gap("jvms", f"GC and throttling of {plural(len(facts.pairs), 'JVM')}", "a copy has no rates")
+    if facts.left_out:
+        yield Gap("jvms", plural(facts.left_out, "more JVM"), "too many for a short window: name them")
+    if facts.unwatched:
+        yield Gap(
+            "jvms", f"deadlocks of {plural(facts.unwatched, 'more JVM')}", "too many for a short window: name them"
+        )
+    if facts.unread:
+        yield Gap("jvms", f"deadlocks of {plural(facts.unread, 'JVM')}", root)
     if facts.pairs and not look.ask:
-        yield Gap("java-threads", f"deadlocks and locks of {plural(len(facts.pairs), 'JVM')}", "it needs --ask")
+        yield Gap(
+            "java-threads",
+            f"thread pools and java.util.concurrent locks of {plural(len(facts.pairs), 'JVM')}",
+            "it needs --ask",
+        )

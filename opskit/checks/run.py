@@ -16,6 +16,7 @@ from opskit.analysis.finding import Entity, Finding
 from opskit.catalog import CHECKS
 from opskit.checks.crew import Crew, Request
 from opskit.errors import NotSupported, OpskitError
+from opskit.host import scheduled_first
 from opskit.interrupts import Guard, Interruptible
 from opskit.proc.kernel.children import start_child, wait_for
 from opskit.records import NamedTuple
@@ -64,7 +65,8 @@ def run_checks(host: Host, ask: Request, meanwhile: Callable[[], None] = lambda:
     heard = _Heard(ask, hanging)
     ask = ask._replace(checks=tuple(name for name in ask.checks if name not in hanging))
     try:
-        _run_in_child(host, ask, until_s, heard, meanwhile)
+        with scheduled_first():  # a machine whose CPUs are overloaded is looked at, too
+            _run_in_child(host, ask, until_s, heard, meanwhile)
     except _NoChild:
         with _restored(host):
             _crew(host, ask, until_s, heard.take).run()

@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from opskit.collect.targets import find_process, is_pid
-from opskit.errors import OpskitError, TargetTimeout
+from opskit.errors import NotSupported, OpskitError, TargetTimeout
 from opskit.interrupts import Guard, Interruptible
 from opskit.proc.kernel.children import start_child, wait_for
 from opskit.quantities import integer
@@ -23,9 +23,13 @@ def process_of_word(host: Host, word: str) -> int | None:
     if is_pid(word):
         pid = integer(word)
         return pid if pid is not None and host.fs.exists(pid) else None
+    host.fs.uses_nss = False
     message = None
     with Guard():
-        child = start_child(partial(_find, host, word), patient=True)
+        try:
+            child = start_child(partial(_find, host, word), patient=True)
+        except NotSupported:  # no process can be started
+            return find_process(host, word)
         try:
             with Interruptible():
                 if wait_for([child], _LONGEST_S):

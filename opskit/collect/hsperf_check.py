@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from opskit.collect.found_jvms import hotspot_jvms
 from opskit.errors import BadInput, NoSuchProcess, NotAJvm, NotPermitted, OpskitError
-from opskit.jvm.attach.client import DEFAULT_TIMEOUT_S, AttachClient
 from opskit.jvm.attach.files import FileFinder, Surroundings
 from opskit.jvm.attach.leftovers import Leftover, find_leftovers
 from opskit.jvm.attach.listening import ListeningSockets
+from opskit.jvm.attach.target import DEFAULT_TIMEOUT_S
 from opskit.jvm.discover import HOTSPOT, Jvm, check_identifiable, find_jvm, survey
 from opskit.proc.fs import GONE
 from opskit.proc.namespaces import in_initial
@@ -177,6 +177,8 @@ def _probe_all(
 
 
 def _probe(host: Host, pid: int, timeout_s: float) -> Probe:
+    from opskit.jvm.attach.client import AttachClient
+
     begun = host.monotonic()
     reason = None
     try:

@@ -26,7 +26,8 @@ _VM_THREAD, _FIRST_THREADS = "VM Thread", 256  # HotSpot starts its own threads 
 # The VM thread sleeps a millisecond or less at a time while it waits for threads; idle, a second.
 _WAITING_PER_S, _SUSPICIOUS = 200.0, 3
 _CONFIRM_S = (0.05, 1.0)  # most suspects are busy with short stops
-_COUNTERS = ("sun.rt.safepoints", "sun.rt.safepointSyncTime")
+STALL_COUNTERS = ("sun.rt.safepoints", "sun.rt.safepointSyncTime")
+_STALL_NAMES = frozenset(name.encode() for name in STALL_COUNTERS)
 _LATELY_S = 24 * 3600.0
 _GAP_S = 0.01
 
@@ -173,5 +174,5 @@ def _still_waits(host: Host, jvm: Jvm, tid: int, before: int, seconds: float) ->
 
 def _has_moved(host: Host, jvm: Jvm) -> bool:
     """Whether a safepoint was requested or reached since the JVM was read; True where that is unknown."""
-    before, later = jvm.perf, CounterReader(host.fs, jvm.perf, None).read()
-    return before is None or later is None or any(later.number(name) != before.number(name) for name in _COUNTERS)
+    before, later = jvm.perf, CounterReader(host.fs, jvm.perf, _STALL_NAMES).read()
+    return before is None or later is None or any(later.number(name) != before.number(name) for name in STALL_COUNTERS)

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from opskit.collect.jvm_troubles import Killed, Stall, killed_before, killed_meanwhile, sleeps, stalls, vm_thread
 from opskit.errors import BadInput, NoSuchProcess, NotAJvm, NotPermitted
-from opskit.jvm.attach.attachable import NO_SAFEPOINT, attachable
 from opskit.jvm.attach.target import Stopped, frozen_in, why_stopped
 from opskit.jvm.discover import Survey, check_identifiable, find_jvm, survey
 from opskit.jvm.launch import jdk_release, parse_words
@@ -146,6 +145,8 @@ class Collector:
         self._between, self._clocks = {}, self._generation_clocks(seen)
         self._last = {each.key: each for each in seen}
         slow = stalls(self.host, seen)
+        from opskit.jvm.attach.attachable import NO_SAFEPOINT
+
         seen = [each._replace(attach=NO_SAFEPOINT) if each.attach and each.jvm.pid in slow else each for each in seen]
         before, self._before = self._before, {each.key: each.reading for each in seen}
         if self.ask.history:
@@ -263,7 +264,11 @@ def see_jvm(
         file_bytes=status.bytes_of("RssFile"),
         generations=generations(jvm.perf) if jvm.perf else None,
     )
-    attach = attachable(fs, jvm, status, stat.state, frozen, ours) if ours is not None else None
+    attach = None
+    if ours is not None:
+        from opskit.jvm.attach.attachable import attachable
+
+        attach = attachable(fs, jvm, status, stat.state, frozen, ours)
     release = None if jvm.perf else jdk_release(fs, jvm).get("JAVA_VERSION")
     words = tuple(fs.maybe(parse_words, jvm.pid, "cmdline", default=()))
     return Seen(

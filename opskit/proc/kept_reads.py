@@ -17,7 +17,7 @@ _STEADY = frozenset(
     {"cgroup", "cmdline", "comm", "limits", "maps", "mountinfo", "passwd", "group", "status", "uid_map"}
 )
 _OF_MEMORY = ("cmdline", "environ", "maps", "numa_maps", "smaps", "smaps_rollup")
-_OF_PROCESS = re.compile(r"(.*/[0-9]+)/(?:task/[0-9]+/)?(?:map_files|" + "|".join(_OF_MEMORY) + r")(?:/.*)?\Z")
+_OF_PROCESS = re.compile(r"(.*?/[0-9]+)/(?:task/[0-9]+/)?(?:map_files|" + "|".join(_OF_MEMORY) + r")(?:/.*)?\Z")
 _LONGEST_TEXT = 4096  # the maps of a thousand processes are many times that
 _KEPT_ERRORS = (PermissionError, FileNotFoundError, ProcessLookupError)
 

@@ -3,28 +3,14 @@
 from __future__ import annotations
 
 import pytest
+from jvmreadings import MIB, reading, seen
 
 from opskit.analysis.finding import Entity
 from opskit.analysis.jvms import judge, shares
 from opskit.collect.jvm_troubles import Killed, Stall
-from opskit.collect.jvms import Facts, Reading, Seen
+from opskit.collect.jvms import Facts
 from opskit.jvm.attach.target import Stopped, frozen_in
-from opskit.jvm.discover import HOTSPOT, Jvm
-from opskit.jvm.perfdata.counters import GcWork, Heap
 from opskit.proc.cgroup.limits import CpuLimit, MemoryLimit
-
-MIB = 1 << 20
-
-
-def reading(
-    at_s=100.0, cpu_s=10.0, cpu=None, rss=50 * MIB, gc_s=0.0, stopped_s=0.0, age_s=None, largest=64 * MIB, pauses=4, file=None
-):  # fmt: skip
-    heap, gc = Heap(8 * MIB, 8 * MIB, largest), GcWork(pauses, pauses, gc_s)
-    return Reading(at_s, at_s if age_s is None else age_s, cpu_s, gc, stopped_s, cpu, heap, rss, 20, file)
-
-
-def seen(pid=7, memory=None, **numbers):
-    return Seen(Jvm(pid, pid, HOTSPOT, 1000, 5, "app.Main"), reading(**numbers), "app", None, memory, None, None)
 
 
 def facts(*jvms, before=None, history=()):

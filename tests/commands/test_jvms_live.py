@@ -122,14 +122,15 @@ def test_a_stopped_and_a_frozen_jvm(inprocess, workload, root_only):
     done = inprocess("jvms", running.pid, "-f", "text")
     assert done.code == 1
     assert (
-        f"error jvm-stopped ({running.pid}): Workload is stopped by a signal (state T): nothing in it runs" in done.err
+        f"error process-stopped ({running.pid}): Workload is stopped by a signal (state T): nothing in it runs"
+        in done.err
     )
     assert f"  fix: kill -CONT {running.pid}" in done.err
     running.signal(signal.SIGCONT)
-    assert "jvm-stopped" not in inprocess("jvms", running.pid, "-f", "text").err
+    assert "process-stopped" not in inprocess("jvms", running.pid, "-f", "text").err
     with frozen(running.pid):
         done = inprocess("jvms", running.pid, "-f", "text")
-    assert f"warning jvm-stopped ({running.pid}): Workload is frozen with its cgroup" in done.err
+    assert f"warning process-stopped ({running.pid}): Workload is frozen with its cgroup" in done.err
     assert "  no:frozen  " in done.out
 
 

@@ -100,7 +100,7 @@ def seen(*findings, gaps=ASK, took_s=1.4, at_s=AT_S, pids=(), names=("jvms", "pi
 
 def troubled(**more):
     """Twelve faults with effects, notes, and what was not checked."""
-    gaps = (*ASK, Gap("pipes", "pipes of 3 processes", ROOT), Gap("io", "io of 3 processes", ROOT))
+    gaps = (*ASK, Gap("pipes", "pipes of 3 processes", ROOT), Gap("limits", "limits of 3 processes", ROOT))
     faults = [DEADLOCK, CONTENDED, PIPE, THROTTLED, TTSP, THREADS, FULL, FILES, SOCKET, *MORE, *STALE, NOTE]
     return judge(seen(*faults, gaps=gaps, **more))
 

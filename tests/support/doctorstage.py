@@ -23,6 +23,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 ROOT = Path(__file__).resolve().parents[2]
 _LIVES_S = "180"
+_RUN = os.environ.get("OPSKIT_STAGE") or os.urandom(3).hex()  # in a PID namespace every stage has the same PID
 _UNSHARE = (
     "unshare",
     "--mount",
@@ -187,6 +188,7 @@ class Stage:
         process = subprocess.Popen(
             [sys.executable, "-c", _BEGIN + enter + _PYTHON[program or name], name],
             stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
             text=True,
             start_new_session=True,
         )
@@ -231,7 +233,7 @@ class Stage:
         """A cgroup with these values; a dot in a file's name is `__`."""
         from cgroups import new_cgroup
 
-        place = self.stack.enter_context(new_cgroup(controller, f"opskit-stage-{os.getpid()}-{name}", needs))
+        place = self.stack.enter_context(new_cgroup(controller, f"opskit-stage-{_RUN}-{name}", needs))
         for file, value in files.items():
             if (place / file.replace("__", ".")).exists():
                 (place / file.replace("__", ".")).write_text(str(value))
@@ -239,7 +241,7 @@ class Stage:
 
     def tmpfs(self, name, codes, options, fill):
         """Mount a tmpfs, and fill it."""
-        place = Path("/tmp") / f"opskit-stage-{os.getpid()}-{name}"
+        place = Path("/tmp") / f"opskit-stage-{_RUN}-{name}"
         place.mkdir()
         self.stack.callback(place.rmdir)
         subprocess.run(["mount", "-t", "tmpfs", "-o", options, f"stage-{name}", str(place)], check=True)
@@ -313,7 +315,7 @@ def _throttled(stage):
     # It starts outside, and enters when it stands.
     stage.java(
         "throttled",
-        ["cpu-throttled", "jvm-cpu-throttled"],
+        ["cpu-throttled"],
         "burn=4:3:2:1",
         then=lambda jvm: (group / "cgroup.procs").write_text(str(jvm.pid)),
     )
@@ -324,7 +326,7 @@ def _near_limit(stage):
                          memory__limit_in_bytes=200 << 20, memory__max=200 << 20)  # fmt: skip
     stage.java(
         "near-memory-limit",
-        ["jvm-near-memory-limit"],
+        ["memory-near-limit"],
         "sleep=2",
         options=("-Xms172m", "-Xmx172m", "-XX:+AlwaysPreTouch"),
         cgroup=group,
@@ -337,7 +339,7 @@ def _old(controller):
 
 # Twelve faults; some more that can be asked for by name.
 FAULTS = {
-    "stopped": lambda stage: stage.java("stopped", ["jvm-stopped"], "sleep=2", then=_stop),
+    "stopped": lambda stage: stage.java("stopped", ["process-stopped"], "sleep=2", then=_stop),
     "pipe": lambda stage: stage.python("pipe", ["pipe-full-writer-blocked"]),
     "accept-queue": lambda stage: stage.python("accept-queue", ["tcp-listen-queue-full"]),
     "throttled": _throttled,
@@ -408,8 +410,13 @@ class Machine:
         command = [sys.executable, __file__, which, "--inside", *names]
         if here:
             command[3] = "--here"
+        self.name = os.urandom(3).hex()
         self._process = subprocess.Popen(
-            [*(() if here else _UNSHARE), *command], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            [*(() if here else _UNSHARE), *command],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "OPSKIT_STAGE": self.name},
         )
         line = self._process.stdout.readline()
         assert line, "the stage did not stand"
@@ -424,6 +431,10 @@ class Machine:
     def opskit(self, *words, **environment):
         """The same for opskit."""
         return self.run(sys.executable, "-m", "opskit", *words, PYTHONPATH=str(ROOT), **environment)
+
+    def on_terminal(self, *words):
+        """The same for opskit on a terminal of 80 columns and many lines, without colors."""
+        return self.run("on a terminal", *words, NO_COLOR="1", PYTHONPATH=str(ROOT))
 
     def close(self):
         """End all that was staged."""
@@ -440,15 +451,17 @@ def _inside(which, names, *, private):
         print(json.dumps(stage.staged), flush=True)
         for line in sys.stdin:
             words, environment = json.loads(line)
-            done = subprocess.run(
-                words,
-                capture_output=True,
-                text=True,
-                check=False,
-                stdin=subprocess.DEVNULL,
-                env={**os.environ, **environment},
-            )
-            print(json.dumps({"code": done.returncode, "out": done.stdout, "err": done.stderr}), flush=True)
+            print(json.dumps(_done(words, {**os.environ, **environment})), flush=True)
+
+
+def _done(words, environment):
+    if words[0] == "on a terminal":
+        from terminal import on_terminal
+
+        code, shown = on_terminal(*words[1:], env=environment, rows=80)
+        return {"code": code, "out": shown, "err": ""}
+    done = subprocess.run(words, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL, env=environment)
+    return {"code": done.returncode, "out": done.stdout, "err": done.stderr}
 
 
 def _main():

@@ -42,6 +42,7 @@ from opskit.analysis.safepoints.sums import Sums
 from opskit.collect import oom
 from opskit.collect.asprof import read_stacks
 from opskit.collect.crash.cores import by_pattern, said_paths
+from opskit.collect.host.units import parse_units
 from opskit.collect.io import looks as iolooks
 from opskit.collect.jmap_diff import Facts, Sample
 from opskit.collect.jpmp import collect as dump_files
@@ -78,7 +79,16 @@ from opskit.jvm.logs.safepoints.log import SafepointLog
 from opskit.jvm.perfdata import counters
 from opskit.jvm.perfdata import hsperfdata as perf
 from opskit.jvm.perfdata import stop_clock as stopclock
-from opskit.proc import compressed, fd_kinds, memory_files, net_sockets, tmpfs_mounts, unix_sockets, user_files
+from opskit.proc import (
+    compressed,
+    fd_kinds,
+    kernel_messages,
+    memory_files,
+    net_sockets,
+    tmpfs_mounts,
+    unix_sockets,
+    user_files,
+)
 from opskit.proc import pipe_waits as pipewaits
 from opskit.proc.cgroup import io as cgroupio
 from opskit.proc.cgroup import limits as cgrouplimits
@@ -116,6 +126,7 @@ from opskit.proc.files import (
     status,
     sysctl,
     sysvipc_shm,
+    tainted,
     task_sched,
     vmstat,
     zoneinfo,
@@ -362,6 +373,19 @@ text_target("proc mountinfo", mountinfo.parse_mountinfo, MOUNTS)
 text_target("proc remote mounts", mountinfo.parse_remote_mount_points, MOUNTS)
 text_target(
     "proc pressure", pressure.parse_pressure, b"some avg10=0.00 avg60=0.12 avg300=0.09 total=72873122\nfull total=0\n"
+)
+text_target("proc tainted", tainted.parse_tainted, b"4608\n")
+text_target("proc stat terminal", stat.parse_terminal, b"4242 (java) S 1 4242 4242 34816 4242 1077936384 1\n")
+text_target(
+    "kernel messages",
+    kernel_messages.read_ring,
+    b"<4>[ 1215.612345] watchdog: BUG: soft lockup - CPU#1 stuck for 22s! [java:4242]\n<3>[ 1216.000001][T42] EXT4-fs error (device sda1): x\n",
+    b"<6>[ 12.000001] java[42]: segfault at 0 ip 0\n<3>[ 13.000001] nvme nvme0: I/O 844 (I/O Cmd) QID 3 timeout, aborting\n",
+)
+text_target(
+    "systemctl show",
+    parse_units,
+    b"Type=simple\nResult=exit-code\nExecMainCode=1\nExecMainStatus=3\nId=web.service\nStateChangeTimestampMonotonic=226\n\n",
 )
 text_target("proc pressure averages", pressure.parse_averages, b"some avg10=0.00 avg60=0.12 avg300=0.09 total=1\n")
 

@@ -30,6 +30,8 @@ GRACE_S = 30.0
 
 # PID: the JVM; DIR: the directory of the case.
 CASES = {
+    "doctor": "doctor",
+    "doctor --ask": "doctor PID --ask",
     "pipes": "pipes --ends --fill",
     "limits": "limits PID",
     "limits --probe": "limits PID --probe",

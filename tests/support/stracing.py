@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from shells import opskit_as
 
 OPENS = ("open", "openat", "openat2", "creat")
 SIGNALS = ("kill", "tkill", "tgkill", "pidfd_send_signal")
@@ -64,13 +65,18 @@ def needs_strace() -> None:
         pytest.skip("needs the Debian package strace")
 
 
-def traced(*words: object, calls: tuple[str, ...] = (*OPENS, *ACTS), options: tuple[str, ...] = ()) -> Traced:
-    """Run `opskit words…` under strace (with more `options` of strace); skip without strace."""
+def traced(
+    *words: object, calls: tuple[str, ...] = (*OPENS, *ACTS), options: tuple[str, ...] = (), uid: int | None = None
+) -> Traced:
+    """Run `opskit words…` under strace (with more `options` of strace), as a user; skip without strace."""
     needs_strace()
+    command = [sys.executable, "-B", "-m", "opskit", *map(str, words)]
+    if uid is not None:
+        command[2:] = opskit_as(uid, *words)[1:]
     with tempfile.NamedTemporaryFile("r", suffix=".strace") as log:
         done = subprocess.run(
             ["strace", "-f", "--seccomp-bpf", "-qq", "-e", "signal=none", "-o", log.name, "-e", f"trace={','.join(calls)}", *options,
-             sys.executable, "-B", "-m", "opskit", *map(str, words)],
+             *command],
             capture_output=True, text=True, check=False, cwd="/",
         )  # fmt: skip
         lines = Path(log.name).read_text(encoding="utf-8").splitlines()

@@ -76,7 +76,7 @@ def _is_modest(thread: Thread | None) -> bool:
 
 def _throttled(quick: QuickFacts, quota: CgroupQuota) -> Finding | None:
     """A cgroup whose quota was used up. A note where the process that waits most gives way to others anyway."""
-    limit = CpuLimit(quota.path, quota.cpus, quota.periods, quota.throttled_periods)
+    limit = CpuLimit(quota.path, quota.cpus, quota.periods, quota.throttled_periods, quota.throttled_s)
     first = quota.processes[0] if quota.processes else None
     who, target = (f"cgroup {quota.path}", ()) if first is None else (_named(first.process), (first.process.pid,))
     return judge_quota(
@@ -168,10 +168,11 @@ def _crowd(quick: QuickFacts, starved: Sequence[Finding]) -> Iterator[Finding]:
     if mean(load.use.idle for load in facts.cpus) > _FULL:
         return
     most = max(facts.processes, key=lambda waits: waits.running).process
+    who = f"; {_named(most)} uses most" if quick.sees_all else " of the host of this container"
     psi = "" if facts.pressure is None else f"; PSI: some task waited {percent(facts.pressure)} of the time"
     yield Finding(
         "runnable-above-cpus", "warning" if starved else "note", HOST,
-        f"{facts.runnable:.1f} tasks want to run on {plural(len(facts.cpus), 'CPU')}; {_named(most)} uses most",
+        f"{facts.runnable:.1f} tasks want to run on {plural(len(facts.cpus), 'CPU')}{who}",
         f"/proc/loadavg over {facts.window_s:.1f} s{psi}", next=shell.command("opskit", "cswitch"), share=facts.pressure,
         window_s=round(facts.window_s, 3),
     )  # fmt: skip

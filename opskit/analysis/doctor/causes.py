@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from opskit import catalog
 from opskit.analysis.doctor.order import rank
-from opskit.analysis.doctor.places import containers, key_of
+from opskit.analysis.doctor.places import containers, scopes
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -27,7 +27,10 @@ def explainers() -> dict[str, tuple[str, ...]]:
 
 def find_causes(findings: Sequence[Finding], places: Mapping[int, Place]) -> dict[Finding, Finding]:
     """The nearest cause of each finding that has one. The table has no cycle, so that causes have none. Notes are no causes."""
-    by_place: dict[tuple[str, Key], Finding] = {(each.code, key_of(each.entity)): each for each in findings}
+    by_place: dict[tuple[str, Key], list[Finding]] = {}
+    for finding in findings:
+        for scope in scopes(finding.entity):
+            by_place.setdefault((finding.code, scope), []).append(finding)
     by_effect = explainers()
     causes = {}
     for effect in findings:
@@ -35,7 +38,7 @@ def find_causes(findings: Sequence[Finding], places: Mapping[int, Place]) -> dic
         if not codes:
             continue
         for place in containers(effect.entity, places):
-            found = [cause for code in codes if (cause := by_place.get((code, place))) is not None]
+            found = [cause for code in codes for cause in by_place.get((code, place), ())]
             if found:
                 causes[effect] = _nearest(found)
                 break

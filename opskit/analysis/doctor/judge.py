@@ -23,7 +23,7 @@ _OF_A_CODE = 3  # problems at the most; one where there is no room for more
 
 def judge(seen: Seen) -> Result:
     """The order does not depend on that of the checks. Nothing is left out but what belongs to other processes than those asked about."""
-    found = merge(each for checked in seen.checked for each in checked.outcome.findings if _is_asked(each, seen))
+    found = merge([each for each in checked.outcome.findings if _is_asked(each, seen)] for checked in seen.checked)
     harmful = [finding for finding in found if finding.severity != "note"]
     causes = find_causes(harmful, seen.places)
     return Result(seen, _problems(harmful, causes), _collapsed(found), causes)

@@ -17,6 +17,10 @@ if TYPE_CHECKING:
 # Kind, id, and the PID of the process where the id says nothing without it: a lock, a path in a container.
 Key = tuple[str, Union[int, str, None], Optional[int]]
 _OF_PROCESS = ("lock", "pool", "socket", "file")
+# A peer that does not answer holds up the threads of a pool: both are of the process.
+_BESIDE = ("lock", "pool", "socket")
+# What the host as a whole suffers from may be one of these.
+_OF_HOST = ("device", "file", "socket")
 _HOST_KEY: Key = ("host", None, None)
 
 
@@ -39,18 +43,37 @@ def key_of(entity: Entity) -> Key:
     return entity.kind, entity.id, pid_of(entity) if entity.kind in _OF_PROCESS else None
 
 
+def scopes(entity: Entity) -> tuple[Key, ...]:
+    """For what a finding about an entity can be the cause: for what it contains; a socket also for a pool of its process."""
+    pid = pid_of(entity)
+    beside: tuple[Key, ...] = (("beside", None, pid),) if entity.kind in _BESIDE and pid is not None else ()
+    of_host: tuple[Key, ...] = (("part", None, None),) if entity.kind in _OF_HOST else ()
+    return (key_of(entity), *beside, *of_host)
+
+
 def containers(entity: Entity, places: Mapping[int, Place]) -> Iterator[Key]:
     """The entity itself and all that contain it, the nearest first. The host comes last, and does not contain what is a cgroup's own."""
     yield key_of(entity)
-    paths = _cgroups(entity, places)
-    if entity.kind == "file" and isinstance(entity.id, str) and not any(map(container_of, paths)):
-        yield from (("file", above, None) for above in _above(entity.id) if (above, None) != key_of(entity)[1:])
+    paths, pid = _cgroups(entity, places), pid_of(entity)
+    if entity.kind in _BESIDE and pid is not None:
+        yield "beside", None, pid
+    if entity == HOST:
+        yield "part", None, None
+    if entity.kind == "file" and isinstance(entity.id, str):
+        owners = (pid, None) if pid is not None and not any(map(container_of, paths)) else (pid,)
+        above = [path for path in _above(entity.id) if path != entity.id]
+        yield from (
+            ("file", path, owner)
+            for path in (entity.id, *above)
+            for owner in owners
+            if path != entity.id or owner != pid
+        )
     yield from (key_of(each) for each in chain(entity) if each is not entity and each.kind not in ("cgroup", "host"))
-    above = {part for path in paths for part in _above(path)} - {"/"}
+    groups = {part for path in paths for part in _above(path)} - {"/"}
     if entity.kind == "cgroup":
-        yield from (("cgroup", path, None) for path in sorted(above - {str(entity.id)}, key=_longest))
+        yield from (("cgroup", path, None) for path in sorted(groups - {str(entity.id)}, key=_longest))
     else:
-        yield from (("cgroup", path, None) for path in sorted(above, key=_longest))
+        yield from (("cgroup", path, None) for path in sorted(groups, key=_longest))
         if entity != HOST:
             yield _HOST_KEY
 

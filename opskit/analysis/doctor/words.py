@@ -26,6 +26,8 @@ TIDY = {
     "clock-server-unsynchronised": ("unsynchronised time server", "unsynchronised time servers"),
     "io-writes-cancelled": ("process whose writes were cancelled", "processes whose writes were cancelled"),
     "irqbalance-ignores-isolated": ("irqbalance on isolated CPUs", "irqbalances on isolated CPUs"),
+    "cpu-offline": ("note on offline CPUs", "notes on offline CPUs"),
+    "kernel-warning": ("warning of the kernel", "warnings of the kernel"),
     "crash-jdk-old": ("crash of an old JDK", "crashes of old JDKs"),
     "hdr-log-cut": ("cut latency log", "cut latency logs"),
     "hdr-precision-differs": ("latency log of another precision", "latency logs of another precision"),

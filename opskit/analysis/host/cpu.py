@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from opskit.collect.host.cpu import Facts
 
+_STOLEN_OF_ONE = 0.3  # of one CPU, where the others have no work
 # The load average counts tasks that run, wait for a CPU or sleep in state D. Where few waited for a CPU, the rest slept.
 _FEW_WAITED, _TIMES, _MORE = 0.1, 1.5, 2.0
 
@@ -28,11 +29,14 @@ def judge(facts: Facts) -> tuple[Finding, ...]:
 
 def _stolen(facts: Facts) -> Iterator[Finding]:
     share = mean(use.steal for use in facts.cpus)
-    if share < STOLEN:
+    worst = max(facts.cpus, key=lambda use: use.steal, default=None)
+    if worst is None or (share < STOLEN and worst.steal < _STOLEN_OF_ONE):
         return
+    said = f"{percent(share)} of the time of {plural(len(facts.cpus), 'CPU')} while they have work"
+    if share < STOLEN:
+        said, share = f"{percent(worst.steal)} of the time of CPU {worst.cpu} while it has work", worst.steal
     yield Finding(
-        "cpu-stolen", "warning", HOST,
-        f"the hypervisor takes {percent(share)} of the time of {plural(len(facts.cpus), 'CPU')} while they have work",
+        "cpu-stolen", "warning", HOST, f"the hypervisor takes {said}",
         f"/proc/stat: steal of {plural(len(facts.cpus), 'CPU')}; {percent(mean(use.idle for use in facts.cpus))} idle",
         fix="ask who runs the host; a larger instance, or one without CPU credits", next=shell.command("vmstat", 1),
         share=round(share, 4), window_s=round(facts.window_s, 3),

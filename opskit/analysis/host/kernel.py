@@ -11,7 +11,7 @@ from opskit.analysis.finding import HOST, Entity, Finding, most_severe_first
 from opskit.escape import printable
 from opskit.proc import kernel_messages as kinds
 from opskit.proc.files.tainted import BAD_PAGE, DIED, MACHINE_CHECK, SOFT_LOCKUP, TAINTS
-from opskit.quantities import duration, listed, plural
+from opskit.quantities import duration, listed
 from opskit.records import NamedTuple
 from opskit.shell import command
 
@@ -53,15 +53,15 @@ _KINDS = (
     _Kind((kinds.IO_ERROR,), "storage-error", "error", "I/O error on {}", "device"),
     _Kind((kinds.FILE_SYSTEM,), "filesystem-error", "error", "the file system on {} reported an error", "device", shows_text=True),
     _Kind((kinds.SERVER_SILENT,), "file-server-silent", "warning", "the file server {} did not answer", "host", _ALL),
-    _Kind((kinds.CONNTRACK,), "kernel-limit-reached", "warning", "packets were dropped: the table of tracked connections (nf_conntrack) was full", next_=("opskit", "tcp", "-v")),
-    _Kind((kinds.TCP_MEMORY,), "kernel-limit-reached", "warning", "TCP ran out of memory or had too many orphaned sockets", next_=("opskit", "tcp", "-v"), shows_text=True),
-    _Kind((kinds.NEIGHBOURS,), "kernel-limit-reached", "warning", "the neighbour table was full ({}: raise net.ipv4.neigh.default.gc_thresh3)", "host", ("ip", "-s", "neigh")),
-    _Kind((kinds.FILE_MAX,), "kernel-limit-reached", "warning", "no file could be opened: fs.file-max was reached", next_=("opskit", "fds")),
-    _Kind((kinds.FORK_REJECTED,), "kernel-limit-reached", "warning", "no thread could start in {}: its pids.max was reached", "cgroup", ("opskit", "limits")),
+    _Kind((kinds.CONNTRACK,), "conntrack-nearly-full", "warning", "packets were dropped: the table of tracked connections (nf_conntrack) was full", next_=("opskit", "tcp", "-v")),
+    _Kind((kinds.TCP_MEMORY,), "tcp-memory-pressure", "warning", "TCP ran out of memory or had too many orphaned sockets", next_=("opskit", "tcp", "-v"), shows_text=True),
+    _Kind((kinds.NEIGHBOURS,), "neighbour-table-nearly-full", "warning", "the neighbour table was full ({}: raise net.ipv4.neigh.default.gc_thresh3)", "host", ("ip", "-s", "neigh")),
+    _Kind((kinds.FILE_MAX,), "file-max-nearly-used", "warning", "no file could be opened: fs.file-max was reached", next_=("opskit", "fds")),
+    _Kind((kinds.FORK_REJECTED,), "threads-nearly-none-left", "warning", "no thread could start in {}: its pids.max was reached", "cgroup", ("opskit", "limits")),
     _Kind((kinds.LINK_DOWN,), "link-flapping", "warning", "the link of {} went down", "device", _ALL),
     _Kind((kinds.CORRECTED,), "hardware-error", "note", "the hardware corrected errors (ECC memory, caches)", shows_text=True),
     _Kind((kinds.PCIE_CORRECTED,), "hardware-error", "note", "the PCIe bus corrected errors", shows_text=True),
-    _Kind((kinds.SYN_FLOOD,), "kernel-limit-reached", "note", "the SYN queue of port {} was full", "host", ("opskit", "tcp", "--listen")),
+    _Kind((kinds.SYN_FLOOD,), "tcp-syn-queue-full", "note", "the SYN queue of port {} was full", "host", ("opskit", "tcp", "--listen")),
     _Kind((kinds.ALLOCATION,), "kernel-warning", "note", "an allocation of memory in the kernel failed", shows_text=True, next_=("opskit", "mem")),
     _Kind((kinds.CLOCKSOURCE,), "kernel-warning", "note", "the clocksource {} was marked as unstable", "host", ("opskit", "clock")),
     _Kind((kinds.WARNING,), "kernel-warning", "note", "the kernel printed a warning", shows_text=True),
@@ -112,7 +112,7 @@ def _finding(kind: _Kind, subject: str | None, told: Sequence[Told], subjects: i
     text = printable(last.message.text[:_LONGEST_TEXT])
     what = kind.words.replace("{}", name)
     said = f"{what}: `{text}`" if kind.shows_text else what
-    more = f"; {plural(subjects - _MOST_SUBJECTS, 'more')}" if subjects > _MOST_SUBJECTS else ""
+    more = f"; {subjects - _MOST_SUBJECTS:,} more" if subjects > _MOST_SUBJECTS else ""
     return Finding(
         kind.code, severity, _entity(kind, subject, last), f"{said}, {_times(counted)}", f"the kernel's log: {text}{more}",
         next=command(*kind.next_),

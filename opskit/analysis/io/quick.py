@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 _SOME, _LASTING = 0.5, 0.3  # of the window; of the last 10 s or the last minute
 _FEWEST, _FEWEST_OWNERS = 3, 2  # processes that wait, and cgroups that they are in
 _AT_LIMIT, _WAITS = 0.9, 0.2
+# One request that just missed the window, where tasks wait: requests are large beside small limits.
+_MISSED = {"rbps": 1 << 20, "wbps": 1 << 20, "riops": 2, "wiops": 2}
+_AT_LEAST = 0.4
 _WHAT = {"rbps": "reads", "wbps": "writes", "riops": "read requests", "wiops": "write requests"}
 
 
@@ -53,13 +56,12 @@ def _limits(quick: QuickIo) -> Iterator[Finding]:
     """The fullest limit of each cgroup that is used up; a warning where its tasks wait for it."""
     full: dict[str, IoLimit] = {}
     for limit in quick.limits:
-        if limit.used is not None and limit.limit and limit.used >= _AT_LIMIT * limit.limit:
+        if limit.used is not None and limit.limit and _is_used_up(quick, limit):
             known = full.get(limit.path)
             if known is None or limit.used / limit.limit > (known.used or 0.0) / known.limit:
                 full[limit.path] = limit
     for path, limit in full.items():
-        waiters = [each for each in quick.waiters if _is_in(each, path)]
-        share = quick.pressed.get(path)
+        waiters, share = _waiters(quick, path), quick.pressed.get(path)
         severity: Severity = "warning" if waiters or (share is not None and share >= _WAITS) else "note"
         waits = f"; {_names(waiters)} {agreeing(len(waiters), 'waits', 'wait')} for it" if waiters else ""
         if not waiters and share is not None:
@@ -71,6 +73,19 @@ def _limits(quick: QuickIo) -> Iterator[Finding]:
             next=command("opskit", "io", *(each.process.pid for each in waiters[:1])),
             share=min(1.0, (limit.used or 0.0) / limit.limit), window_s=quick.facts.window_s,
         )  # fmt: skip
+
+
+def _is_used_up(quick: QuickIo, limit: IoLimit) -> bool:
+    used = limit.used or 0.0
+    if used >= _AT_LIMIT * limit.limit:
+        return True
+    waits = _waiters(quick, limit.path) or quick.pressed.get(limit.path, 0.0) >= _SOME
+    missed = _MISSED.get(limit.what, 0) / quick.facts.window_s
+    return bool(waits) and used >= max(_AT_LEAST * limit.limit, limit.limit - missed)
+
+
+def _waiters(quick: QuickIo, path: str) -> list[Waiter]:
+    return [each for each in quick.waiters if _is_in(each, path)]
 
 
 def _used(limit: IoLimit) -> str:

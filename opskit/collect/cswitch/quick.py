@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from opskit.collect.cswitch.facts import Facts, ProcessWaits
 from opskit.collect.cswitch.machine import Machine, loads, pressure, switches
 from opskit.collect.cswitch.sweep import Reading, Sweep
+from opskit.collect.process_names import name_process
 from opskit.collect.windows import uneven_moments
 from opskit.proc.cgroup.limits import quota_cpus, throttling
 from opskit.proc.cgroup.sweep import all_cgroups
@@ -18,6 +19,7 @@ from opskit.proc.cgroup.tree import Level, visible_levels
 from opskit.proc.cpu_topology import read_cpuset, read_topology
 from opskit.proc.files.stat import parse_stat
 from opskit.proc.fs import DENIED, GONE, optional
+from opskit.proc.namespaces import in_initial
 from opskit.quantities import integer, integers
 from opskit.records import NamedTuple
 
@@ -28,21 +30,24 @@ if TYPE_CHECKING:
     from opskit.collect.cswitch.machine import Moment
     from opskit.host import Host
     from opskit.proc.cgroup.limits import Throttling
+    from opskit.proc.process import Process
 
 _DECIDES = 0.25  # of the window, after which it is known whether the threads are read
 _APART_S = 0.1  # looks at the run queues
 _WAITS, _BUSY = 0.1, 0.75  # CPUs: for which tasks wait, and in use; less is nobody's harm
 _UNSEEN = 0.75  # runnable tasks above those that moved: one may wait all the time
-_NOTABLE = 0.02  # of a CPU, running or waiting, of a process
+_NOTABLE, _NAMED = 0.02, 0.2  # of a CPU, running or waiting, of a process
+_JAVA = "java"
 _HAS_TIME = 0.15  # idle share of a CPU on which opskit ran by itself
-_MOST_MEMBERS = 64
+_MOST_MEMBERS = 8
 _LONGEST = 1024  # bytes of a schedstat, or of a stat
 
 
 class CgroupQuota(NamedTuple):
     """A cgroup with a quota of `cpus` that was used up in `throttled_periods` of `periods` in the window.
 
-    `processes`: its own and those below it, the longest waits first. `period_us`: of v1.
+    `processes`: its own and those below it, the longest waits first. `period_us`: of v1. `throttled_s`: for how long, summed
+    over the CPUs; None: not counted.
     """
 
     path: str
@@ -53,6 +58,7 @@ class CgroupQuota(NamedTuple):
     version: int
     processes: tuple[ProcessWaits, ...] = ()
     period_us: int | None = None
+    throttled_s: float | None = None
 
 
 class Owned(NamedTuple):
@@ -66,7 +72,7 @@ class QuickFacts(NamedTuple):
     """`facts`: of the machine; without processes where nobody waits (`is_calm`). `owned`: by PID, of its processes.
 
     `quotas`: those that were used up; `quota_count`: all that there are. `sleeps`: by TID, of busy threads, the share of switches since
-    their start in which they went to sleep: it is 0 of what only computes.
+    their start in which they went to sleep: it is 0 of what only computes. `sees_all`: not in a container, which sees its processes alone.
     """
 
     facts: Facts
@@ -76,6 +82,7 @@ class QuickFacts(NamedTuple):
     sleeps: Mapping[int, float]
     is_calm: bool
     has_waits: bool = True
+    sees_all: bool = True
 
 
 class _QuickSweep(Sweep):
@@ -162,9 +169,13 @@ class _Quotas:
             if throttled <= 0 or periods <= 0:
                 continue
             period_us = level.number(self._host.fs, "cpu.cfs_period_us") if level.version == 1 else None
+            held_s = None
+            if first.throttled_s is not None and last.throttled_s is not None:
+                held_s = max(0.0, last.throttled_s - first.throttled_s)
             yield CgroupQuota(
-                level.path, cpus, periods, min(throttled, periods), level.directory, level.version, period_us=period_us
-            )
+                level.path, cpus, periods, min(throttled, periods), level.directory, level.version,
+                period_us=period_us, throttled_s=held_s,
+            )  # fmt: skip
 
 
 def look_quickly(host: Host, pids: Sequence[int], window_s: float) -> QuickFacts:
@@ -190,7 +201,8 @@ def look_quickly(host: Host, pids: Sequence[int], window_s: float) -> QuickFacts
     )  # fmt: skip
     members = tuple(quota._replace(processes=_members(host, quota, processes, owned)) for quota in used_up)
     sleeps = {} if sweep is None else sweep.sleeps()
-    return QuickFacts(facts, members, quotas.count, owned, sleeps, sweep is None, sweep is None or sweep.has_waits)
+    has_waits, sees_all = sweep is None or sweep.has_waits, in_initial(host.fs, "pid") is not False
+    return QuickFacts(facts, members, quotas.count, owned, sleeps, sweep is None, has_waits, sees_all)
 
 
 def _wait(host: Host, machine: Machine, until_s: float) -> None:
@@ -237,11 +249,18 @@ def _processes(host: Host, threads: Mapping[int, Sequence[Thread]], online: froz
         process = host.process(pid) if running + (waiting or 0.0) >= _NOTABLE else None
         if process is None or process.start_ticks is None:
             continue
+        if running + (waiting or 0.0) >= _NAMED:
+            process = _named(host, process)
         worst = max(moved, key=lambda one: (one.waiting or 0.0, one.running))
         if 0 < len(worst.allowed) < len(online):
             worst = worst._replace(cpuset=read_cpuset(host.fs, pid, online))
         found.append(ProcessWaits(process, running, waiting, None, len(moved), worst))
     yield from sorted(found, key=lambda one: (-(one.waiting or 0.0), -one.running, one.process.pid))
+
+
+def _named(host: Host, process: Process) -> Process:
+    """A JVM by what it runs."""
+    return process._replace(command=name_process(host, process.pid).name) if process.command == _JAVA else process
 
 
 def _owned(host: Host, pid: int) -> Owned:
@@ -262,7 +281,7 @@ def _members(
     level = Level(quota.path, quota.directory, quota.version)
     for each in (level, *level.children(host.fs)):
         pids = integers((each.load(host.fs, "cgroup.procs") or "").split()[:_MOST_MEMBERS]) or []
-        living = [process for pid in pids if not (process := host.process(pid)).has_ended]
+        living = [_named(host, process) for pid in pids if not (process := host.process(pid)).has_ended]
         if living:
             return tuple(ProcessWaits(process, 0.0, None, None, 0, None) for process in living)
     return ()

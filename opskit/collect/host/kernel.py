@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from opskit.collect.kernel_log import kernel_log
 from opskit.proc.files.boot_time import parse_uptime
 from opskit.proc.files.mountinfo import parse_mountinfo
 from opskit.proc.files.stat import parse_stat
@@ -86,9 +87,7 @@ def collect(host: Host) -> Facts:
 
 def _read_ring(host: Host, uptime_s: float | None) -> tuple[list[tuple[Message, float | None]], float | None]:
     """The messages, and how long ago; how far back the log reaches. Raises OSError."""
-    from opskit.proc.kernel.kmsg import read_kernel_log
-
-    log = read_kernel_log()
+    log = kernel_log(host)
     if log.is_whole is None and log.text:
         # From syslog(2), where the name of a process may forge a line.
         raise PermissionError
@@ -179,15 +178,14 @@ class _Places:
         return any(self._host.fs.root_exists("sys", "fs", "cgroup", *top, path.lstrip("/")) for top in tops)
 
     def _mounted(self, device: str) -> bool:
-        """Whether it is mounted, as far as we or PID 1 see; a journal is called `sda1-8`."""
+        """Whether it is mounted, as far as we or PID 1 see."""
         fs = self._host.fs
         if self._mounts is None:
             self._mounts = [
                 each for pid in ("self", 1) for each in fs.maybe(parse_mountinfo, pid, "mountinfo", default=[])
             ]
-        names = {device, device.rpartition("-")[0]} - {""}
-        numbers = {fs.maybe_root(str.strip, "sys", "class", "block", name.replace("/", "!"), "dev") for name in names}
-        return any(each.device in numbers or each.source.removeprefix("/dev/") in names for each in self._mounts)
+        number = fs.maybe_root(str.strip, "sys", "class", "block", device.replace("/", "!"), "dev")
+        return any(each.device == number or each.source.removeprefix("/dev/") == device for each in self._mounts)
 
     def _device(self, device: str) -> bool:
         """Whether it is there: a disk that was pulled out is not. A loop device stays after its file system is gone."""

@@ -74,8 +74,10 @@ def _of_records(records: list[str]) -> KernelLog:
     first: int | None = None
     for record in records:
         head, _, rest = record.partition(";")
-        fields = head.split(",")
-        priority, microseconds = (integer(fields[number]) if len(fields) > 3 else None for number in (0, 2))
+        fields = head.split(",", 4)
+        if len(fields) < 4:
+            continue
+        priority, microseconds = integer(fields[0]), integer(fields[2])
         text = rest.partition("\n")[0]
         if priority is None or microseconds is None:
             continue
@@ -84,6 +86,11 @@ def _of_records(records: list[str]) -> KernelLog:
         if fields[3] == "+" and lines:
             lines[-1] += text
             continue
-        caller = next((f"[{field[7:]}]" for field in fields[4:] if field.startswith("caller=")), "")
-        lines.append(f"<{priority}>[{microseconds // 1_000_000:>5}.{microseconds % 1_000_000:06d}]{caller} {text}")
+        seconds, fraction = divmod(microseconds, 1_000_000)
+        caller = _caller(fields[4]) if len(fields) > 4 else ""
+        lines.append(f"<{priority}>[{seconds:>5}.{fraction:06d}]{caller} {text}")
     return KernelLog("\n".join(lines), None if first is None else first == 0)
+
+
+def _caller(fields: str) -> str:
+    return next((f"[{field[7:]}]" for field in fields.split(",") if field.startswith("caller=")), "")

@@ -47,6 +47,8 @@ def test_a_build_that_uses_all_cpus_is_a_note():
     [found] = judge_quickly(quick(*HOGS))
     assert (found.code, found.severity, found.entity, found.share) == (*CROWD, HOST, 0.98)
     assert found.summary == "41.0 tasks want to run on 2 CPUs; 100 (job) uses most"
+    [inside] = judge_quickly(quick(*HOGS)._replace(sees_all=False))
+    assert inside.summary == "41.0 tasks want to run on 2 CPUs of the host of this container"
 
 
 def test_a_service_that_gets_next_to_nothing_beside_it_is_a_warning():
@@ -129,8 +131,9 @@ def test_a_quota_that_is_used_up():
         (quota(1, periods=100), []),
         (quota(8, process(9, 0.3, 0.7, nice=10)), [("cpu-throttled", "note")]),
         (quota(8), [("cpu-throttled", "warning")]),
+        (quota(8)._replace(throttled_s=0.004), []),
     ],
-    ids=["burst", "seldom", "nice", "unknown processes"],
+    ids=["burst", "seldom", "nice", "unknown processes", "the last moment of each period"],
 )
 def test_throttling_that_is_less(used_up, expected):
     """Fewer than three periods are a burst; what has given way to others anyway is a note."""

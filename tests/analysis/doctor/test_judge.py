@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import ast
+import operator
+from collections import Counter
+from functools import reduce
+from pathlib import Path
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from opskit import catalog
 from opskit.analysis.doctor.judge import judge
-from opskit.analysis.doctor.places import containers, key_of
+from opskit.analysis.doctor.places import containers, key_of, scopes
 from opskit.analysis.doctor.result import CLASSES
 from opskit.analysis.doctor.seen import Checked, Outcome, Place, Seen
 from opskit.analysis.doctor.words import NOTE, TIDY
@@ -33,6 +40,10 @@ def found(code, entity=HOST, severity="warning", share=None, said="it is so", **
 
 def seen(*findings, pids=(), places=PLACES):
     return Seen([Checked("some", Outcome(findings), 0.1)], (), places, 1.0, 0.0, pids)
+
+
+def of_checks(*reports):
+    return seen()._replace(checked=[Checked(str(at), Outcome(report), 0.1) for at, report in enumerate(reports)])
 
 
 def shape(result):
@@ -64,24 +75,28 @@ MANY = st.lists(
 )
 
 
-@given(MANY, st.randoms())
+@given(st.lists(MANY, min_size=1, max_size=3), st.randoms())
 @settings(max_examples=150, deadline=None)
-def test_any_findings(findings, random):
+def test_any_findings(reports, random):
     """No finding is lost, none is there twice; the order does not depend on that of the checks; a cause contains its effect."""
-    result = judge(seen(*findings))
-    keys = [(each.code, key_of(each.entity)) for each in result.findings]
-    assert sorted(keys, key=repr) == sorted({(each.code, key_of(each.entity)) for each in findings}, key=repr)
-    worst = {key: min(_severity(each) for each in findings if (each.code, key_of(each.entity)) == key) for key in keys}
-    assert all(_severity(each) == worst[each.code, key_of(each.entity)] for each in result.findings)
+    result = judge(
+        seen()._replace(checked=[Checked(str(at), Outcome(report), 0.1) for at, report in enumerate(reports)])
+    )
+    said = [Counter(map(_key, {*map(_tidied, report)})) for report in reports]
+    assert Counter(map(_key, result.findings)) == reduce(operator.or_, said), "as many as the check that says most"
+    worst = {
+        key: min(_severity(each) for report in reports for each in report if _key(each) == key)
+        for key in said_keys(said)
+    }
+    assert {key: min(_severity(each) for each in result.findings if _key(each) == key) for key in worst} == worst
 
-    shuffled = random.sample(findings, len(findings))
-    parts = [Checked(str(at), Outcome(shuffled[at::3]), 0.1) for at in range(3)]
-    again = judge(seen()._replace(checked=parts))
-    assert again[1:] == result[1:]
+    mixed = [Checked(str(at), Outcome(random.sample(report, len(report))), 0.1) for at, report in enumerate(reports)]
+    random.shuffle(mixed)
+    assert judge(seen()._replace(checked=mixed))[1:] == result[1:]
 
     for effect, cause in result.causes.items():
         assert effect.code in FINDINGS[cause.code][1]
-        assert key_of(cause.entity) in containers(effect.entity, PLACES)
+        assert set(scopes(cause.entity)) & set(containers(effect.entity, PLACES))
         assert "note" not in (cause.severity, effect.severity)
     effects = [
         each for problem in result.problems for effect in problem.effects for each in (effect.finding, *effect.others)
@@ -93,6 +108,18 @@ def test_any_findings(findings, random):
     harmful = {each.code for each in result.findings if each.severity != "note"}
     named = {each.finding.code for problem in result.problems for each in (problem, *problem.effects)}
     assert named == harmful, "every code is named"
+
+
+def said_keys(said):
+    return {key for each in said for key in each}
+
+
+def _key(finding):
+    return finding.code, key_of(finding.entity)
+
+
+def _tidied(finding):
+    return finding._replace(severity="note") if finding.class_ == "tidy" else finding
 
 
 def _severity(finding):
@@ -161,7 +188,7 @@ def test_what_two_checks_say_is_said_once():
     """The severest, with the share and the command that only the other one has; the entity that is known best."""
     brief = found("oom-killed", process(10), "note", share=0.5, next="opskit oom")
     full = found("oom-killed", Entity("process", 10), "error", said="10 (orders) was killed")
-    [problem] = judge(seen(brief, full)).problems
+    [problem] = judge(of_checks([brief], [full])).problems
     assert problem.finding == full._replace(share=0.5, next="opskit oom", entity=process(10))
     two = judge(
         seen(
@@ -170,6 +197,59 @@ def test_what_two_checks_say_is_said_once():
         )
     )
     assert len(two.problems) == 2, "pools of two processes"
+    servers = [found("file-server-silent", said=f"the file server {name} did not answer") for name in ("a", "b")]
+    assert [each.finding for each in judge(of_checks(servers, servers[:1])).problems] == servers, "one check means both"
+
+
+@pytest.mark.parametrize(
+    ("cause", "effect"),
+    [
+        (("process-stopped", process(11)), ("pipe-full-writer-blocked", Entity("pipe", "pipe:[7]", None, process(11)))),
+        (("io-device-hung", Entity("device", "sda")), ("io-stuck", process(11, Entity("device", "sda")))),
+        (("file-server-silent", HOST), ("io-stuck", process(11))),
+        (("jvm-deadlock", process(11)), ("tcp-listen-queue-full", Entity("socket", ":80", None, process(11)))),
+        (("jvm-deadlock", process(11)), ("pool-exhausted", Entity("pool", "http", None, process(11)))),
+        (("tcp-peer-does-not-answer", Entity("socket", "db:5432", None, process(11))), ("pool-exhausted", Entity("pool", "db", None, process(11)))),
+        (("connections-exhausted", Entity("pool", "db", None, process(11))), ("pool-exhausted", Entity("pool", "http", None, process(11)))),
+        (("tcp-listen-queue-full", Entity("socket", ":80", None, process(11))), ("tcp-listen-overflows", HOST)),
+        (("link-flapping", Entity("device", "eth0")), ("tcp-host-retransmits", HOST)),
+        (("disk-full", Entity("file", "/", None, HOST)), ("tmp-full", Entity("file", "/tmp", None, process(11)))),
+        (("tmp-full", Entity("file", "/tmp", None, process(11))), ("hsperf-file-missing", Entity("file", "/tmp/hsperfdata_app/11", None, process(11)))),
+        (("deleted-files-held", Entity("file", "/var", None, HOST)), ("disk-full", Entity("file", "/var"))),
+        (("memory-near-limit", SHOP), ("oom-killed", Entity("process", 99, None, BILLING))),
+        (("memory-short", HOST), ("swapping", HOST)),
+        (("swapping", HOST), ("ttsp-dominates", process(11))),
+        (("cpu-throttled", SHOP), ("jvm-gc-share", process(11))),
+        (("cpu-stolen", HOST), ("runnable-above-cpus", HOST)),
+        (("tmpfs-large", Entity("file", "/dev/shm")), ("memory-short", HOST)),
+        (("threads-none-left", SHOP), ("threads-nearly-none-left", process(11))),
+    ],
+    ids=lambda it: it[0],
+)  # fmt: skip
+def test_causes_that_an_engineer_expects(cause, effect):
+    """Each pair with the entities that the checks give."""
+    result = judge(seen(found(*cause), found(*effect)))
+    assert shape(result) == [(cause[0], 0, [(effect[0], 0)])]
+
+
+@pytest.mark.parametrize(
+    ("cause", "other"),
+    [
+        (("io-device-hung", Entity("device", "sda")), ("io-stuck", process(11))),
+        (("io-device-hung", Entity("device", "sda")), ("io-stuck", process(11, Entity("device", "sdb")))),
+        (("jvm-deadlock", process(11)), ("pool-exhausted", Entity("pool", "http", None, process(10)))),
+        (("tcp-peer-does-not-answer", Entity("socket", "db", None, process(10))), ("pool-exhausted", Entity("pool", "db", None, process(11)))),
+        (("disk-full", Entity("file", "/var")), ("tmp-full", Entity("file", "/tmp", None, process(11)))),
+        (("memory-near-limit", SHOP), ("oom-killed", process(12))),
+        (("cpu-throttled", Entity("cgroup", "/sh")), ("jvm-cpu-wait", process(11))),
+        (("irq-cpu-saturated", HOST), ("jvm-cpu-wait", process(11))),
+        (("memory-short", HOST), ("oom-killed", process(11))),
+    ],
+    ids=lambda it: it[0],
+)  # fmt: skip
+def test_what_is_only_beside_it_is_no_cause(cause, other):
+    """Another device, process, cgroup or file system; a CPU that may be another one."""
+    assert judge(seen(found(*cause), found(*other))).causes == {}
 
 
 @pytest.mark.parametrize(("others", "listed"), [(0, 3), (9, 3), (10, 2), (11, 1), (20, 1)])
@@ -193,16 +273,16 @@ def _effects():
 
 
 def test_a_problem_ranks_by_the_worst_that_it_causes():
-    """A disk that will fill soon and a leak are of class soon: the process that was killed for it is not."""
+    """A cgroup near its memory limit is of class soon: the process that was killed for it is not."""
     result = judge(
         seen(
             found("cpu-stolen", share=1.0),
-            found("memory-keeps-growing", process(11)),
+            found("memory-near-limit", SHOP),
             found("oom-killed", process(11), "error"),
         )
     )
     assert [(each.finding.code, each.class_, each.severity) for each in result.problems] == [
-        ("memory-keeps-growing", "stuck", "error"), ("cpu-stolen", "slow", "warning"),
+        ("memory-near-limit", "stuck", "error"), ("cpu-stolen", "slow", "warning"),
     ]  # fmt: skip
 
 
@@ -218,6 +298,21 @@ def test_of_processes_only_theirs():
     ]  # fmt: skip
     result = judge(seen(*mine, *others, pids=(11,)))
     assert sorted(each.code for each in result.findings) == sorted(each.code for each in mine)
+
+
+def test_the_catalog_has_each_code_once():
+    """A second line for a code would silently replace the first."""
+    source = ast.parse(Path(catalog.__file__).read_text(encoding="utf-8"))
+    tables = {getattr(node.targets[0], "id", ""): node.value for node in source.body if isinstance(node, ast.Assign)}
+    plain = [
+        each.value for name in ("_EXPLAIN_NONE", "_OF_HOST_CHECKS") for row in tables[name].values for each in row.elts
+    ]
+    [table] = [node.value for node in source.body if isinstance(node, ast.AnnAssign) and node.target.id == "FINDINGS"]
+    codes = [key.value for key in table.keys if key is not None]
+    groups = [value for key, value in zip(table.keys, table.values) if key is None and isinstance(value, ast.Call)]
+    codes += [each.value for group in groups for each in group.args[0].elts]
+    assert [code for code, times in Counter([*plain, *codes]).items() if times > 1] == []
+    assert {*plain, *codes} == FINDINGS.keys()
 
 
 def test_the_table_has_no_cycle_and_the_words_every_tidy_code():

@@ -68,6 +68,16 @@ def test_time_that_the_hypervisor_takes(judged, steal, found):
     assert judged(steal=steal / 2) == [("cpu-stolen", "warning")] * found
 
 
+def test_time_that_the_hypervisor_takes_from_one_cpu(live):
+    """The others have no work: what they lose is nothing."""
+    idle = "".join(f"cpu{cpu} 100 0 0 200 0 0 0 0 0 0\n" for cpu in range(1, 4))
+    before = {**files(), "proc/stat": "cpu0 100 0 0 100 0 0 0 0 0 0\n" + idle.replace(" 200 ", " 100 ")}
+    after = {"proc/stat": "cpu0 165 0 0 100 0 0 0 35 0 0\n" + idle}
+    [found] = judge(collect(live(before, after), WINDOW_S))
+    assert found.summary == "the hypervisor takes 35 % of the time of CPU 0 while it has work"
+    assert found.share == 0.35
+
+
 @pytest.mark.parametrize(
     ("load", "avg60", "found"),
     [("9.10", "3.00", True), ("9.10", "60.00", False), ("5.50", "3.00", False), ("3.90", "0.00", False)],

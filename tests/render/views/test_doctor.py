@@ -33,6 +33,7 @@ from opskit.render.report import About
 from opskit.render.views.doctor.answer import Answer, Shown
 from opskit.render.views.doctor.report import report
 
+HOSTILE = "a\x1b]0;x\x07\n2. stuck  error fake"
 ABOUT = About("vm", "2026-11-23T14:03:10Z", "V", "opskit doctor")
 RENDER = {
     "table": page.render,
@@ -43,8 +44,9 @@ RENDER = {
 }
 
 
-def made(result, *subjects, watched=None, changes=None, **shown):
-    return report(ABOUT, Answer(result, "vm", subjects, watched, changes), Shown(**shown))
+def made(result, *, watched=None, changes=None, **shown):
+    names = {25395: "orders", 25393: "billing", 1: "a", 2: HOSTILE}
+    return report(ABOUT, Answer(result, "vm", names, watched, changes), Shown(**shown))
 
 
 def screen(result, width=80, height=24, **more):
@@ -105,7 +107,7 @@ def test_more_problems_than_fit():
 
 @pytest.mark.parametrize(
     "gaps",
-    [(), (Gap("pipes", "pipes of 3 processes", ROOT), *(Gap(str(n), f"thing {n}", f"reason {n}") for n in range(30)))],
+    [(), (Gap("pipes", "pipes of 3 processes", ROOT), *(Gap("pipes", f"thing {n}", f"reason {n}") for n in range(30)))],
 )
 def test_a_healthy_answer_takes_at_most_three_lines(gaps):
     """Whatever there is to say."""
@@ -130,6 +132,13 @@ def test_what_was_not_checked_is_grouped_by_its_reason():
     assert any("opskit/x.py:1" in line for line in lines(judge(seen(gaps=gaps)), verbose=True))
 
 
+def test_little_could_be_checked():
+    """A verdict about less than half is not one about the machine."""
+    late = [Gap(name, name, "it did not finish by the deadline") for name in ("tcp", "io", "fds", "mem")]
+    assert lines(judge(seen(gaps=late)))[0] == "no problem found on vm, but checked only 3 of 7 things in 1.4 s"
+    assert lines(judge(seen(gaps=late[:3])))[0] == "no problem found on vm; checked 3 of 6 things in 1.4 s"
+
+
 def test_nothing_could_be_checked():
     """Exit code 2, and why."""
     result = judge(seen(gaps=[Gap("pipes", "open pipes", "it did not finish by the deadline")])._replace(checked=()))
@@ -142,17 +151,16 @@ def test_nothing_could_be_checked():
 
 
 @pytest.mark.parametrize(
-    ("subjects", "place"),
+    ("pids", "place"),
     [
-        (("25393 (billing)",), "in 25393 (billing)"),
-        (("25393 (billing)", "7 (a)"), "in 25393 (billing) and 7 (a)"),
-        (("1 (a)", "2 (b)", "3 (c)"), "in 3 processes"),
+        ((25393,), "in 25393 (billing)"),
+        ((25393, 7), "in 25393 (billing) and 7"),
+        ((1, 25393, 25395), "in 3 processes"),
     ],
 )
-def test_the_processes_that_were_asked_about(subjects, place):
+def test_the_processes_that_were_asked_about(pids, place):
     """In the verdict."""
-    answer = text.render(report(ABOUT, Answer(healthy(), "vm", subjects), Shown()))
-    assert answer.startswith(f"no problem found {place}; checked")
+    assert lines(healthy(pids=pids))[0].startswith(f"no problem found {place}; checked")
 
 
 def test_others_of_the_same_code():
@@ -171,9 +179,6 @@ def test_a_summary_without_its_subject_gets_it():
     assert "25395 (orders): no space is left" in shown[1]
 
 
-HOSTILE = "a\x1b]0;x\x07\n2. stuck  error fake"
-
-
 def test_hostile_names():
     """In every format escaped: no line, sequence or list item of their own."""
     bad = found(
@@ -183,10 +188,10 @@ def test_hostile_names():
         next=f"opskit fds '{HOSTILE}'",
         evidence=HOSTILE,
     )
-    result = judge(seen(bad, gaps=[Gap("disks", HOSTILE, HOSTILE)]))
+    result = judge(seen(bad, gaps=[Gap("disks", HOSTILE, HOSTILE)], asked={2: 0.1}))
     for form, render in RENDER.items():
         for shown in (Shown(), Shown(all_=True, verbose=True)):
-            out = render(report(ABOUT, Answer(result, "vm", [HOSTILE]), shown))
+            out = render(report(ABOUT, Answer(result, "vm", {2: HOSTILE}), shown))
             assert "\x1b" not in out, form
             assert "\x07" not in out, form
             assert not any(line.startswith("2. ") for line in out.splitlines()), form

@@ -11,11 +11,11 @@ from opskit.quantities import plural
 from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from opskit.analysis.doctor.flat import Numbered
     from opskit.analysis.doctor.result import Result
-    from opskit.analysis.doctor.seen import Gap
+    from opskit.analysis.doctor.seen import Gap, Seen
     from opskit.analysis.doctor.state import Changes
     from opskit.analysis.doctor.watched import Watched
 
@@ -33,13 +33,13 @@ class Shown(NamedTuple):
 
 
 class Answer:
-    """An answer. `subjects`: the processes that were asked about, `25393 (billing)`; none: the machine `host`."""
+    """An answer about a machine. `names`: of processes, as they are called in the verdict."""
 
     def __init__(
-        self, result: Result, host: str, subjects: Sequence[str] = (), watched: Watched | None = None,
+        self, result: Result, host: str, names: Mapping[int, str] | None = None, watched: Watched | None = None,
         changes: Changes | None = None,
     ) -> None:  # fmt: skip
-        self.result, self.host, self.subjects, self.watched, self.changes = result, host, subjects, watched, changes
+        self.result, self.host, self.names, self.watched, self.changes = result, host, names or {}, watched, changes
         self.seen = result.seen
 
     @cached_property
@@ -47,13 +47,18 @@ class Answer:
         """All of them, with their numbers."""
         return flat(self.result)
 
+    def named(self, pid: int) -> str:
+        """`25393 (billing)`."""
+        return f"{pid} ({self.names[pid]})" if pid in self.names else str(pid)
+
     @property
     def place(self) -> str:
         """`on vm`, `in 25393 (billing)`, `in 4 processes`."""
-        if not self.subjects:
+        pids = self.seen.pids
+        if not pids:
             return f"on {self.host}"
-        many = len(self.subjects) > _MOST_SUBJECTS
-        return f"in {plural(len(self.subjects), 'process', 'processes') if many else ' and '.join(self.subjects)}"
+        many = len(pids) > _MOST_SUBJECTS
+        return f"in {plural(len(pids), 'process', 'processes') if many else ' and '.join(map(self.named, pids))}"
 
     @property
     def exit_code(self) -> int:
@@ -70,9 +75,19 @@ class Answer:
         return [gap for gap in self.seen.unchecked if _NEEDS_ASK not in gap.reason]
 
     @property
+    def failed(self) -> set[str]:
+        """The checks without an answer."""
+        return {gap.check for gap in self.gaps} - {each.name for each in self.seen.checked}
+
+    @property
     def needs_ask(self) -> list[str]:
         """What --ask would check besides."""
         return list(dict.fromkeys(gap.what for gap in self.seen.unchecked if _NEEDS_ASK in gap.reason))
+
+
+def asked_pids(seen: Seen) -> list[int]:
+    """The JVMs of which a thread dump was taken."""
+    return [pid for check in seen.checked for pid in check.outcome.asked]
 
 
 def clock_time(at_s: float) -> str:

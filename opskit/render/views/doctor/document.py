@@ -156,10 +156,9 @@ def _change(row: Row) -> str | None:
 
 
 def _asked(answer: Answer) -> Iterator[Asked]:
-    places = answer.seen.places
     for check in answer.seen.checked:
         for pid, pause_s in check.outcome.asked.items():
-            yield Asked(pid, places[pid].name if pid in places else None, pause_s)
+            yield Asked(pid, answer.names.get(pid), pause_s)
 
 
 COUNTED: Sequence[Field[Counted]] = (
@@ -171,7 +170,7 @@ COUNTED: Sequence[Field[Counted]] = (
 RUN: Sequence[Field[Answer]] = (
     Field("checks", COUNT, value=lambda answer: len(answer.seen.checked), help="checks that ran to their end"),
     Field(
-        "checks_failed", COUNT, value=lambda answer: len(_failed(answer)),
+        "checks_failed", COUNT, value=lambda answer: len(answer.failed),
         help="checks without an answer: denied, crashed, or late",
     ),
     Field("run_s", NUMBER, value=lambda answer: answer.seen.took_s, help="the wall time of all checks"),
@@ -180,10 +179,6 @@ RUN: Sequence[Field[Answer]] = (
         help="when the checks ran, in seconds since the epoch",
     ),
 )  # fmt: skip
-
-
-def _failed(answer: Answer) -> set[str]:
-    return {gap.check for gap in answer.gaps} - {each.name for each in answer.seen.checked}
 
 
 def metrics(answer: Answer) -> Iterator[Metrics]:

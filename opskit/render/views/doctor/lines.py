@@ -44,7 +44,6 @@ def _whole(answer: Answer, shown: Shown) -> Iterator[str]:
                 yield from (f"  {name}: {value}" for name, value in _commands(finding))
     elif answer.result.collapsed and answer.changes is None:
         yield f"also (--all): {sentences.collapsed(answer.result)}"
-    yield from sentences.asked(answer)
     yield from _coverage(answer, shown)
 
 
@@ -125,7 +124,6 @@ def listing(answer: Answer, shown: Shown) -> Iterator[str]:
         yield ""
     elif answer.result.collapsed and answer.changes is None:
         yield f"also (--all): {markdown(sentences.collapsed(answer.result))}\n"
-    yield from (f"{markdown(each)}\n" for each in sentences.asked(answer))
     yield from (f"{markdown(each)}  " for each in _coverage(answer, shown))
 
 

@@ -48,9 +48,9 @@ def _below(answer: Answer, shown: Shown, width: int | None) -> Iterator[Paragrap
         yield from _collapsed(answer)
     elif collapsed and answer.changes is None:
         yield Paragraph(f"also (--all): {collapsed}", is_cut=True)
-    yield from (Paragraph(line) for line in sentences.asked(answer))
     is_healthy = sentences.is_healthy(answer)
     said = [] if is_healthy or not answer.seen.checked else [sentences.checked(answer)]
+    said += sentences.asked(answer)
     room = (width or _ROOM) * (1 if is_healthy else 2) - sum(map(len, said)) - 2
     parts = [*said, *sentences.unchecked(answer, None if shown.all_ or not answer.seen.checked else room)]
     if parts:

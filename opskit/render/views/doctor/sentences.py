@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from opskit.analysis.finding import Finding
     from opskit.render.views.doctor.answer import Answer, Shown
 
-_EFFECTS, _OTHERS = 3, 3
+_EFFECTS, _OTHERS, _WHATS = 3, 3, 4
 _LONGEST_REASON = 60
 _BUG = "a bug in opskit"
 _PROCESS = re.compile(r"(?<![0-9])[0-9]{1,10} \(")  # `25393 (billing)`
@@ -37,6 +37,8 @@ def verdict(answer: Answer) -> str:
         return _verdict_of_changes(answer, answer.changes)
     if not problems:
         said = f"no problem found {answer.place}"
+        if len(answer.failed) > len(answer.seen.checked):
+            return f"{said}, but {checked(answer).replace('checked', 'checked only', 1)}"
         return f"{said}; {checked(answer)}" if is_healthy(answer) else said
     return f"{plural(len(problems), 'problem')} {answer.place}: {_by_class([each.class_ for each in problems])}"
 
@@ -73,11 +75,13 @@ def sentence(finding: Finding, result: Result) -> str:
 def effects(problem: Problem, result: Result, most: int | None = _EFFECTS) -> Iterator[str]:
     """What the problem causes: a part of a sentence each."""
     shown = problem.effects if most is None else problem.effects[:most]
-    head = _subject(problem.finding, result)
+    # The cause's sentence says it already.
+    heads = (sentence(problem.finding, result).partition(": ")[0], _subject(problem.finding, result))
     for effect in shown:
         said = sentence(effect.finding, result)
-        for part in (f"{head}: ", f"{head} "):  # the cause's sentence names it already
-            said = said.removeprefix(part)
+        for head in heads:
+            said = said.removeprefix(f"{head}: ")
+        said = said.removeprefix(f"{heads[-1]} ")
         yield f"{said} (and {effect.more:,} more)" if effect.more else said
     left = problem.effects[len(shown) :]
     if left:
@@ -85,8 +89,12 @@ def effects(problem: Problem, result: Result, most: int | None = _EFFECTS) -> It
 
 
 def _subject(finding: Finding, result: Result) -> str:
-    process = next((each for each in chain(finding.entity) if each.kind == "process"), finding.entity)
-    return label(process, result.seen.places)
+    """Its process as the summary calls it, `4242 (orders)`, or else by its program; the entity where there is no process."""
+    process = next((each for each in chain(finding.entity) if each.kind == "process"), None)
+    if process is None:
+        return label(finding.entity, result.seen.places)
+    found = re.search(rf"(?<![0-9]){process.name} \([^()]*\)", finding.summary)
+    return found[0] if found else label(process, result.seen.places)
 
 
 def others(problem: Problem, result: Result) -> str:
@@ -101,13 +109,16 @@ def collapsed(result: Result) -> str:
 
 
 def checked(answer: Answer) -> str:
-    """`checked 17 things in 1.4 s`."""
-    return f"checked {plural(len(answer.seen.checked), 'thing')} in {duration(answer.seen.took_s)}"
+    """`checked 17 things in 1.4 s`; `checked 12 of 17 things` where a check gave no answer."""
+    number = len(answer.seen.checked)
+    of = f"{number:,} of " if answer.failed else ""
+    return f"checked {of}{plural(number + len(answer.failed), 'thing')} in {duration(answer.seen.took_s)}"
 
 
 def unchecked(answer: Answer, room: int | None = None) -> Iterator[str]:
     """`not checked: …` and `with --ask: …`. `room`: characters for both; what has none is counted."""
-    groups = [f"{what} ({short_reason(reason)})" for reason, what in grouped(answer)]
+    most = _WHATS if room is not None else None
+    groups = [f"{shortened(whats, most or len(whats))} ({short_reason(reason)})" for reason, whats in grouped(answer)]
     asks = f"with --ask: {', '.join(answer.needs_ask)}" if answer.needs_ask else ""
     head = "not checked: "
     if groups:
@@ -123,13 +134,13 @@ def unchecked(answer: Answer, room: int | None = None) -> Iterator[str]:
         yield asks
 
 
-def grouped(answer: Answer) -> Iterator[tuple[str, str]]:
+def grouped(answer: Answer) -> Iterator[tuple[str, list[str]]]:
     """A reason, and all that was not checked for it."""
     by_reason: dict[str, list[str]] = {}
     for gap in answer.gaps:
         by_reason.setdefault(gap.reason, []).append(gap.what)
     for reason, whats in by_reason.items():
-        yield reason, ", ".join(dict.fromkeys(whats))
+        yield reason, list(dict.fromkeys(whats))
 
 
 def short_reason(reason: str) -> str:
@@ -142,7 +153,7 @@ def short_reason(reason: str) -> str:
 def coverage(answer: Answer) -> str:
     """What was and was not checked, as one line."""
     said = [checked(answer)] if answer.seen.checked and not is_healthy(answer) else []
-    return "; ".join([*said, *unchecked(answer)])
+    return "; ".join([*said, *asked(answer), *unchecked(answer)])
 
 
 def is_healthy(answer: Answer) -> bool:
@@ -151,13 +162,12 @@ def is_healthy(answer: Answer) -> bool:
 
 
 def asked(answer: Answer) -> Iterator[str]:
-    """What was sent to JVMs, and how long it stopped them."""
-    places = answer.seen.places
-    for check in answer.seen.checked:
-        for pid, pause_s in check.outcome.asked.items():
-            name = f"{pid} ({places[pid].name})" if pid in places else str(pid)
-            paused = "for an unknown time" if pause_s is None else f"for {duration(pause_s)}"
-            yield f"asked {name} for a thread dump, which paused it {paused}"
+    """What was sent to JVMs, and how long it paused them: one part of a sentence."""
+    pauses = {pid: pause_s for check in answer.seen.checked for pid, pause_s in check.outcome.asked.items()}
+    if pauses:
+        times = {pid: "an unknown time" if each is None else duration(each) for pid, each in pauses.items()}
+        said = (f"{answer.named(pid)}, which paused it for {time}" for pid, time in times.items())
+        yield f"took a thread dump of {', and of '.join(said)}"
 
 
 def changed(answer: Answer) -> dict[Key, str]:

@@ -34,13 +34,13 @@ class Command:
 
 COMMANDS = (
     Command("doctor", "Linux", "Find what is wrong with a host or process: every check at once."),
-    Command("pipes", "Linux", "List open pipes, their processes, and who is blocked on them.", Quick("open pipes", 60, 0.5)),
-    Command("tcp", "Linux", "Show what makes connections slow: network or application.", Quick("TCP connections", 50, 1.0)),
+    Command("pipes", "Linux", "List open pipes, their processes, and who is blocked on them.", Quick("open pipes", 95, 0.5)),
+    Command("tcp", "Linux", "Show what makes connections slow: network or application.", Quick("TCP connections", 55, 1.0)),
     Command("cswitch", "Linux", "Show which threads wait for a CPU, and what takes it.", Quick("waits for a CPU", 60, 1.0)),
     Command("irqs", "Linux", "Show which CPU is saturated by interrupts, and where to pin.", Quick("interrupts", 15, 1.0)),
     Command("io", "Linux", "Show who reads and writes, in what sizes, and which device is slow.", Quick("reads and writes", 40, 1.0)),
-    Command("limits", "Linux", "Show why a thread cannot start, and how many more can.", Quick("limits on threads and cgroups", 40, 1.0)),
-    Command("fds", "Linux", "Show which file descriptors leak, and deleted files still held.", Quick("open files", 30)),
+    Command("limits", "Linux", "Show why a thread cannot start, and how many more can.", Quick("limits on threads and cgroups", 30, 1.0)),
+    Command("fds", "Linux", "Show which file descriptors leak, and deleted files still held.", Quick("open files", 15)),
     Command("dentry", "Linux", "Show the memory in dentry and inode caches; drop them safely.", Quick("dentry caches", 15)),
     Command("mem", "Linux", "Show who holds the memory, and what will be killed for it.", Quick("memory", 25)),
     Command("oom", "Linux", "Show whom the OOM killer killed, and why.", Quick("OOM kills", 15, 1.0)),
@@ -63,7 +63,7 @@ HOST_CHECKS = {
     "memory-pressure": Quick("swap and memory pressure", 8, 1.0),
     "disks": Quick("space on file systems", 18),
     "devices": Quick("errors of block devices", 6, 1.0),
-    "network": Quick("network interfaces", 15, 1.0),
+    "network": Quick("network interfaces", 10, 1.0),
     "processes": Quick("zombies and blocked processes", 20, 0.5),
     "kernel": Quick("kernel errors", 20),
     "thermal": Quick("CPU temperatures", 5, 1.0),
@@ -174,10 +174,9 @@ _OF_A_SLOW_JVM = ("ttsp-dominates", "late-to-safepoint", "jvm-gc-share", "jvm-pa
 # What only the host's checks find.
 _OF_HOST_CHECKS = {
     "stuck": ("unit-failed", "kernel-task-hung"),
-    "slow": ("link-flapping", "network-link-slow", "network-drops", "udp-receive-buffer-full"),
+    "slow": ("network-link-slow", "network-drops", "udp-receive-buffer-full"),
     "soon": (
         "neighbour-table-nearly-full",
-        "kernel-limit-reached",
         "kernel-tainted",
         "unit-job-failed",
         "program-crashes",

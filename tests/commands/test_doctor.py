@@ -227,6 +227,19 @@ def test_ctrl_c_ends_a_watch():
     assert process.returncode == 130
 
 
+def test_the_watched_process_ends(inprocess):
+    """The last sample decides the exit code; JSON is written. A later process of that name is another one."""
+    for words in ((), ("-f", "json")):
+        process = subprocess.Popen(["sleep", "0.7"])
+        try:
+            done = inprocess("doctor", process.pid, *ONE, "-w", "-i", "100ms", *words)
+        finally:
+            process.wait()
+        assert done.code == 0
+        assert done.err == f"opskit: no process {process.pid}: it ended while it was watched\n"
+        assert "no problem found in" in done.out
+
+
 # --- since the last run ---
 
 
@@ -338,3 +351,22 @@ def test_a_fault_that_comes_and_goes_between_runs(inprocess, opener, tmp_path):
     opener.do("close")
     assert run() == (0, "1 gone")
     assert run() == (0, "")
+
+
+def test_what_could_not_be_reported_stays_new(opener, tmp_path):
+    """A full disk behind stdout: the next run reports it."""
+    words = [
+        sys.executable,
+        "-m",
+        "opskit",
+        "doctor",
+        str(opener.pid),
+        *FEW,
+        "--since-file",
+        str(tmp_path / "state.json"),
+    ]
+    opener.do("open")
+    with open("/dev/full", "w", encoding="utf-8") as full:
+        assert subprocess.run(words, stdout=full, stderr=subprocess.PIPE, check=False).returncode == 2
+    assert os.listdir(tmp_path) == []
+    assert subprocess.run(words, capture_output=True, text=True, check=False).stdout.startswith("1 problem in ")

@@ -47,12 +47,16 @@ class LazyGroup(click.Group):
         return None
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str, click.Command | None, list[str]]:
-        """Find the command; suggest the nearest one for a mistyped name."""
+        """Find the command; for the name of a process `doctor`; suggest the nearest command for a mistyped name."""
         name = args[0]
         command = self.get_command(ctx, name)
-        if command is None and not ctx.resilient_parsing:  # shell completion
-            ctx.fail(f"no such command {name!r}{_suggestion(name)}; opskit --help lists them")
-        return name, command, args[1:]
+        if command is not None or ctx.resilient_parsing:  # shell completion
+            return name, command, args[1:]
+        pid = _process(ctx, name)
+        if pid is None:
+            ctx.fail(f"no such command or process {name!r}{_suggestion(name)}; opskit --help lists them")
+        ctx.meta["opskit.word"] = name  # it outlives the PID, which is not searched for again
+        return "doctor", self.get_command(ctx, "doctor"), [str(pid), *args[1:]]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         """Write the commands by group, then the symptoms and what to type."""
@@ -62,6 +66,14 @@ class LazyGroup(click.Group):
                 formatter.write_dl([(entry.name, entry.help) for entry in shown])
         with formatter.section("Symptoms"):
             formatter.write_dl([(f"{symptom}:", command) for symptom, command in SYMPTOMS], col_max=44)
+
+
+def _process(ctx: click.Context, word: str) -> int | None:
+    """The PID of the process that a word means which is no command."""
+    from opskit.checks.word import process_of_word
+    from opskit.host import Host
+
+    return process_of_word(Host.at(ctx.params.get("root"), ctx.params.get("proc")), word)
 
 
 def _suggestion(name: str) -> str:

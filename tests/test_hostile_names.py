@@ -574,7 +574,7 @@ def test_random_names_in_each_builder(name):
     for limit in ("pids.max", "memory.max", "memory.limit_in_bytes"):
         row = Limit(limit, "", 30, 0, f"/sys/fs/cgroup/{name}/{limit}", f"/{name}")
         assert argv_of(limit_fix.written(row, 7)) == ["echo", "7", ">", f"/sys/fs/cgroup/{name}/{limit}"]
-        command = limit_fix.set_property(row, "TasksMax=7")
+        command = limit_fix.set_property(row.cgroup, "TasksMax=7")
         assert (command is None) == (owner_of_path(f"/{name}") is None)
     if name != "-":
         operands = ["--", name] if name.startswith("-") else [name]

@@ -14,6 +14,7 @@ from opskit.catalog import COMMANDS
 FIXTURES = Path(__file__).resolve().parent / "fixtures"
 HISTOGRAM = "num     #instances         #bytes  class name\n   1:             5            {}  a.B\nTotal             5            {}\n"
 RUNS = {
+    "doctor": (os.getpid(), "--all", "-v"),
     "pipes": ("--ends", "--fill"),
     "limits": (os.getpid(), "--all"),
     "fds": (os.getpid(), "-v"),

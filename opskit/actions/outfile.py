@@ -54,9 +54,9 @@ class _Spot(NamedTuple):
         return None if self.handle < 0 else os.fstat(self.handle)
 
 
-def check(path: str) -> None:
-    """Raise CannotWrite if it is clear in advance that a file cannot be written."""
-    with _cannot_write(f"cannot write {path}"), _walked(path) as spot:
+def check(path: str, option: str = "-o") -> None:
+    """Raise CannotWrite if it is clear in advance that a file cannot be written. `option`: which named it."""
+    with _cannot_write(f"cannot write {path}", f"choose another place with {option}"), _walked(path) as spot:
         found = _target(spot)
         if spot.own_fd is None and not _can_replace(spot, found):
             if found is None or not _may_write(spot.handle):
@@ -65,17 +65,19 @@ def check(path: str) -> None:
                 _check_names(spot, found)
 
 
-def write_file(path: str, data: bytes | Iterable[bytes]) -> None:
+def write_file(path: str, data: bytes | Iterable[bytes], mode: int = 0o666, option: str = "-o") -> None:
     """Write a file completely or not at all. Devices, FIFOs and our own fds (/dev/fd/3) are written directly.
+
+    `mode`: of a new file, before the umask. `option`: which named the file.
 
     Raises CannotWrite, and an existing file then keeps its content. Only a kill (SIGKILL, a crash) while content is copied
     into a file that cannot be replaced leaves a partial file.
     """
     parts = [data] if isinstance(data, bytes) else data
-    with _cannot_write(f"cannot write {path}"), _walked(path) as spot:
+    with _cannot_write(f"cannot write {path}", f"choose another place with {option}"), _walked(path) as spot:
         found = _target(spot)
         if spot.own_fd is None and (found is None or stat.S_ISREG(found.st_mode)):
-            _write_regular(spot, found, parts)
+            _write_regular(spot, found, parts, mode)
         else:
             fd = _reopened(spot) if spot.own_fd is None else spot.own_fd
             with open(fd, "wb", closefd=spot.own_fd is None) as file:
@@ -110,7 +112,7 @@ def _target(spot: _Spot) -> os.stat_result | None:
 
 
 @contextmanager
-def _cannot_write(what: str, advice: str = "choose another place with -o") -> Iterator[None]:
+def _cannot_write(what: str, advice: str) -> Iterator[None]:
     try:
         yield
     except (CannotWrite, OSError) as error:
@@ -267,7 +269,7 @@ def _can_replace(spot: _Spot, found: os.stat_result | None) -> bool:
     return _may_write(spot.directory, os.W_OK | os.X_OK) and (found is None or os.geteuid() in (0, found.st_uid))
 
 
-def _write_regular(spot: _Spot, found: os.stat_result | None, parts: Iterable[bytes]) -> None:
+def _write_regular(spot: _Spot, found: os.stat_result | None, parts: Iterable[bytes], mode: int) -> None:
     beside = found is None or _can_replace(spot, found)
     if beside:
         _remove_abandoned(spot.directory)
@@ -279,7 +281,7 @@ def _write_regular(spot: _Spot, found: os.stat_result | None, parts: Iterable[by
                 file.writelines(parts)
                 file.flush()
                 os.close(os.dup(file.fileno()))  # NFS reports a full disk on close
-            if name is not None and _renamed(file, name, spot, found):
+            if name is not None and _renamed(file, name, spot, found, mode):
                 name = None
             else:
                 _copy_into(spot, file)
@@ -309,13 +311,13 @@ def _temporary(directory: int, name: str | None) -> BinaryIO:
     return open(os.open(name, flags, 0o600, dir_fd=directory), "w+b")
 
 
-def _renamed(file: BinaryIO, name: str, spot: _Spot, found: os.stat_result | None) -> bool:
+def _renamed(file: BinaryIO, name: str, spot: _Spot, found: os.stat_result | None, mode: int) -> bool:
     """Rename the finished file; False if that is refused and the existing file can be written to instead."""
     try:
         if found is None:
             mask = os.umask(0)
             os.umask(mask)
-            os.fchmod(file.fileno(), 0o666 & ~mask)
+            os.fchmod(file.fileno(), mode & ~mask)
         else:
             _take_on(file.fileno(), spot.handle, found)
         os.rename(name, spot.name, src_dir_fd=spot.directory, dst_dir_fd=spot.directory)

@@ -5,14 +5,10 @@ They are asked only where the daemon was found in /proc, may set the clock, and 
 
 from __future__ import annotations
 
-import os
-import select
-import signal
 from typing import TYPE_CHECKING
 
-from opskit.actions.child import abandon, wait_for
+from opskit.actions.programs import find_program, program_output
 from opskit.collect.clock.answers import PARSERS, Answer
-from opskit.interrupts import Guard, Interruptible
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,9 +21,7 @@ _TOOLS = {
     "ntpd": ("ntpq", "-n", "-c", "rv"),
     "systemd-timesyncd": ("timedatectl", "show-timesync", "--all"),
 }
-_DIRECTORIES = ("/usr/bin", "/usr/sbin", "/bin", "/sbin")
 _TIMEOUT_S, _EACH_S, _EACH_STEP_S = 2.0, 10.0, 1.0
-_LARGEST_BYTES = 16 << 10
 
 
 class DaemonReader:
@@ -68,11 +62,11 @@ def _ask(host: Host, daemon: Daemon) -> Answer:
     nothing = Answer(daemon.name, words, pid=daemon.pid)
     if daemon.shares_network is False:
         return nothing._replace(problem="it runs in another network namespace")
-    path = next((path for each in _DIRECTORIES if os.access(path := f"{each}/{words[0]}", os.X_OK)), None)
+    path = find_program(words[0])
     if path is None:
         return nothing._replace(problem=f"{words[0]} is not installed")
     try:
-        code, text = _output(host, path, words)
+        code, text = program_output(host, path, words, _TIMEOUT_S)
     except OSError as error:
         return nothing._replace(problem=f"{words[0]}: {error.strerror}")
     if code is None:
@@ -82,48 +76,3 @@ def _ask(host: Host, daemon: Daemon) -> Answer:
         said = next((line.strip() for line in text.splitlines() if line.strip()), f"exit code {code}")
         return nothing._replace(problem=f"{words[0]}: {said[:120]}")
     return answer._replace(daemon=daemon.name, tool=words, pid=daemon.pid)
-
-
-def _output(host: Host, path: str, words: Sequence[str]) -> tuple[int | None, str]:
-    """(exit code, output) of a program; None where it had to be killed. Raises OSError where it does not start."""
-    with Guard():
-        reading, writing = os.pipe()
-        try:
-            pid = os.posix_spawn(
-                path, list(words), {"LC_ALL": "C", "PATH": ":".join(_DIRECTORIES), "SYSTEMD_PAGER": "", "TERM": "dumb"},
-                file_actions=[
-                    (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
-                    (os.POSIX_SPAWN_DUP2, writing, 1),
-                    (os.POSIX_SPAWN_DUP2, writing, 2),
-                ],
-                setpgroup=0,  # Ctrl-C goes to opskit only
-                setsigdef=[signal.SIGPIPE, signal.SIGINT],
-            )  # fmt: skip
-        except BaseException:
-            os.close(reading)
-            raise
-        finally:
-            os.close(writing)
-        deadline = host.monotonic() + _TIMEOUT_S
-        try:
-            with Interruptible():
-                text = _read(host, reading, deadline)
-                code = wait_for(host, pid, max(deadline - host.monotonic(), 0))
-        except BaseException:
-            abandon(pid)
-            raise
-        finally:
-            os.close(reading)
-    return code, text.decode("utf-8", "replace")
-
-
-def _read(host: Host, fd: int, deadline: float) -> bytes:
-    """What comes until its end or the deadline."""
-    text = b""
-    while len(text) < _LARGEST_BYTES:
-        ready, _, _ = select.select([fd], [], [], max(deadline - host.monotonic(), 0))
-        chunk = os.read(fd, 4096) if ready else b""
-        if not chunk:
-            break
-        text += chunk
-    return text

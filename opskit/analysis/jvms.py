@@ -8,13 +8,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from opskit import shell
+from opskit.analysis.cpu_quota import judge_quota
 from opskit.analysis.finding import Entity, Finding, most_severe_first
+from opskit.analysis.near_limit import is_near_limit
 from opskit.analysis.young_collections import Rates, frees_little, rates
 from opskit.quantities import duration, percent, size
 from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from opskit.analysis.finding import Severity
     from opskit.collect.jvm_troubles import Killed, Stall
@@ -23,8 +25,6 @@ if TYPE_CHECKING:
 
 GC_PERCENT = 10.0  # of the time: more delays every answer
 _FEW = 3  # pauses or periods in a window; fewer are no rate
-THROTTLED_PERCENT = 5.0  # of the scheduler periods
-MEMORY_PERCENT = 90.0  # of the limit at which the kernel kills
 # Since a JVM's start: in the first seconds it warms up, and what happened days ago may be over.
 _WARM_S, _LATELY_S = 10.0, 24 * 3600.0
 _JUST_NOW_S = 900.0  # since a kill: it may have been restarted, and the cause mended
@@ -84,18 +84,35 @@ class Result(NamedTuple):
 
 def judge(facts: Facts, sort: str = "pid", *, worst_first: bool = False) -> Result:
     """Order the JVMs, and make the findings about them. `worst_first`: those with findings before the others."""
-    rows = [_row(seen, facts.before.get(seen.key)) for seen in facts.seen]
-    found = [finding for row in rows for find in _CHECKS for finding in find(row)]
-    stuck = (finding for row in rows for finding in _stuck(row, facts.stalls.get(row.seen.jvm.pid)))
-    findings = most_severe_first([*_kills(facts.killed), *stuck, *found])
+    rows = [row_of(seen, facts.before.get(seen.key)) for seen in facts.seen]
+    found = _once(finding for row in rows for find in _CHECKS for finding in find(row))
+    stuck = (finding for row in rows for finding in find_stuck(row, facts.stalls.get(row.seen.jvm.pid)))
+    findings = most_severe_first([*find_kills(facts.killed), *stuck, *found])
     rows = ordered(rows, sort)
     if worst_first:
-        worst = [finding.entity.id for finding in findings if finding.severity != "note"]
-        rows.sort(key=lambda row: worst.index(row.seen.jvm.pid) if row.seen.jvm.pid in worst else len(worst))
+        worst = [finding.entity for finding in findings if finding.severity != "note"]
+        rows.sort(key=lambda row: next((at for at, entity in enumerate(worst) if _is_of(row, entity)), len(worst)))
     return Result(facts, rows, findings)
 
 
-def _row(seen: Seen, before: Reading | None) -> Row:
+def _once(findings: Iterable[Finding]) -> list[Finding]:
+    """Without what several JVMs of a cgroup say of the cgroup."""
+    first: dict[tuple[str, Entity], Finding] = {}
+    for each in findings:
+        first.setdefault((each.code, each.entity), each)
+    return [*first.values()]
+
+
+def _is_of(row: Row, entity: Entity) -> bool:
+    """Whether an entity is this JVM, or the cgroup that limits it."""
+    seen = row.seen
+    if entity.kind == "cgroup":
+        return entity.id in {limit.path for limit in (seen.reading.cpu, seen.memory) if limit is not None}
+    return entity.id == seen.jvm.pid
+
+
+def row_of(seen: Seen, before: Reading | None) -> Row:
+    """Its shares and rates since `before`, or since its start."""
     rss, limit = seen.reading.rss_bytes, seen.memory.limit_bytes if seen.memory else None
     return Row(
         seen,
@@ -208,20 +225,25 @@ def _gc(row: Row) -> Iterator[Finding]:
         )  # fmt: skip
 
 
-def _throttling(row: Row) -> Iterator[Finding]:
-    cpu, share = row.seen.reading.cpu, row.shares.throttled_percent
-    if cpu and cpu.cpus and share is not None and share >= THROTTLED_PERCENT:
-        yield _found(
-            row, "jvm-cpu-throttled",
-            f"is throttled in {percent(share / 100)} of the scheduler periods by its cgroup's quota of {cpu.cpus:g} CPUs; "
-            "raise the quota, or use fewer threads (-XX:ActiveProcessorCount)",
-            f"cpu.stat of {cpu.path}: {cpu.throttled_periods:,} of {cpu.periods:,} periods since its creation",
-            shell.command("opskit", "cswitch", row.seen.jvm.pid), share,
-            events=row.since(lambda reading: reading.cpu and reading.cpu.throttled_periods),
-        )  # fmt: skip
+def find_throttling(row: Row) -> Iterator[Finding]:
+    """The CPU quota of its cgroup runs out."""
+    jvm, now, window_s = row.seen.jvm, row.seen.reading.cpu, row.shares.window_s
+    if now is None or row.shares.throttled_percent is None:
+        return
+    gained = row.since(lambda reading: reading.cpu and reading.cpu.throttled_periods)
+    quota = now._replace(
+        periods=row.since(lambda reading: reading.cpu and reading.cpu.periods),
+        throttled_periods=gained,
+        throttled_s=None,
+    )
+    is_note = row.before is None and window_s is not None and not _WARM_S <= window_s <= _LATELY_S
+    closer = shell.command("opskit", "cswitch", jvm.pid)
+    found = judge_quota(quota, f"{jvm.pid} ({jvm.main})", next_=closer, window_s=window_s, is_note=is_note)
+    yield from () if found is None else (found,)
 
 
-def _memory(row: Row) -> Iterator[Finding]:
+def find_near_limit(row: Row) -> Iterator[Finding]:
+    """Its memory, or what its heap may grow to, is near the limit of its cgroup."""
     pid, reading, memory = row.seen.jvm.pid, row.seen.reading, row.seen.memory
     limit = memory.limit_bytes if memory else None
     if memory is None or not limit:
@@ -230,17 +252,17 @@ def _memory(row: Row) -> Iterator[Finding]:
     files = reading.file_bytes
     counted = memory.usage_bytes if memory.pinned_bytes is None else memory.pinned_bytes
     held = min((reading.rss_bytes or 0) - (files or 0), limit if counted is None else counted)
-    if held >= limit * MEMORY_PERCENT / 100:
+    if is_near_limit(held, limit):
         yield _found(
-            row, "jvm-near-memory-limit",
+            row, "memory-near-limit",
             f"has {size(held)} resident{'' if files is None else ' without mapped files'}, {percent(held / limit)} of its cgroup's limit of "
             f"{size(limit)}, at which the kernel kills it; raise the limit, or lower -Xmx",
             f"VmRSS{'' if files is None else ' and RssFile'} of /proc/{pid}/status, memory limit of {memory.path}",
             shell.command("opskit", "mem", pid), 100 * held / limit,
-        )  # fmt: skip
+        )._replace(entity=Entity("cgroup", memory.path))  # fmt: skip
     if reading.heap and reading.heap.max_bytes > limit:
         yield _found(
-            row, "jvm-heap-above-memory-limit",
+            row, "memory-heap-outgrows-limit",
             f"may grow its heap to {size(reading.heap.max_bytes)}, above its cgroup's memory limit of {size(limit)}; lower "
             "-Xmx or -XX:MaxRAMPercentage, or raise the limit",
             f"maxCapacity of the generations in its hsperfdata, memory limit of {memory.path}",
@@ -248,7 +270,7 @@ def _memory(row: Row) -> Iterator[Finding]:
         )  # fmt: skip
 
 
-def _kills(killed: Sequence[Killed]) -> Iterator[Finding]:
+def find_kills(killed: Sequence[Killed]) -> Iterator[Finding]:
     """A finding for each kill; earlier ones, of which a JVM that is started again and again has many, are one note."""
     earlier = sorted((jvm for jvm in killed if _is_earlier(jvm)), key=lambda jvm: jvm.ago_s or 0.0)
     yield from (_killed(jvm, "error") for jvm in killed if not _is_earlier(jvm))
@@ -265,15 +287,16 @@ def _killed(jvm: Killed, severity: Severity, before: int = 0) -> Finding:
     when = "while it was watched" if jvm.ago_s is None else f"{duration(jvm.ago_s)} ago"
     limit = f" at the limit of {size(jvm.limit_bytes)} of {jvm.cgroup}" if jvm.limit_bytes else ""
     more = f", and {before:,} more in the last 24 h" if before else ""
+    inside = None if jvm.cgroup is None else Entity("cgroup", jvm.cgroup)
     return Finding(
-        "jvm-oom-killed", severity, Entity("process", jvm.pid, jvm.start_ticks),
+        "oom-killed", severity, Entity("process", jvm.pid, jvm.start_ticks, inside),
         f"{jvm.main} was killed by the kernel's OOM killer{limit} {when}{more}; raise the limit, or lower -Xmx or what it uses outside "
         "of its heap", jvm.evidence,
         next=shell.command("opskit", "oom"),
     )  # fmt: skip
 
 
-def _stuck(row: Row, stall: Stall | None) -> Iterator[Finding]:
+def find_stuck(row: Row, stall: Stall | None) -> Iterator[Finding]:
     """What keeps all of a JVM from running."""
     jvm, stopped = row.seen.jvm, row.seen.stopped
     process = Entity("process", jvm.pid, jvm.start_ticks)
@@ -281,7 +304,7 @@ def _stuck(row: Row, stall: Stall | None) -> Iterator[Finding]:
         fix = stopped.resume if stopped.command else None
         summary = f"{jvm.main} {stopped.why}: nothing in it runs" + ("" if fix else f"; {stopped.resume}")
         severity: Severity = "error" if fix else "warning"  # a debugger or a pause is often intended
-        yield Finding("jvm-stopped", severity, process, summary, f"/proc/{jvm.pid}/stat, and its cgroups", fix)
+        yield Finding("process-stopped", severity, process, summary, f"/proc/{jvm.pid}/stat, and its cgroups", fix)
     elif stall is not None:
         late, top = "", shell.command("top", "-H", "-p", jvm.pid)
         if stall.thread is not None:
@@ -295,8 +318,9 @@ def _stuck(row: Row, stall: Stall | None) -> Iterator[Finding]:
         )  # fmt: skip
 
 
-def _young(row: Row) -> Iterator[Finding]:
+def find_young(row: Row) -> Iterator[Finding]:
+    """Young collections free almost nothing."""
     yield from frees_little(row.seen, row.rates)
 
 
-_CHECKS = (_gc, _young, _throttling, _memory)
+_CHECKS = (_gc, find_young, find_throttling, find_near_limit)

@@ -131,7 +131,7 @@ class Crew:
             self._fail(name, f"{self._ask.deadline_s:g} s are too short for it; raise --deadline")
             return
         suspects = tuple(dict.fromkeys(self._suspects))
-        look = self._look._replace(window_s=window, suspects=suspects)
+        look = self._look._replace(window_s=window, suspects=suspects, until_s=self._until_s)
         self._start(name, partial(self._check, name, look))
 
     def _start(self, name: str, work: Callable[[], None]) -> None:
@@ -204,7 +204,7 @@ class Crew:
         for begin in range(0, len(findings), _PART):
             part = findings[begin : begin + _PART]
             self._send({"part": name, "findings": part, "places": _places(self._host, part)})
-        self._suspects += [pid for each in findings if each.class_ in _SUSPECT for pid in _pids_of(each.entity)]
+        self._suspects += [pid for each in findings if _is_suspicious(each) for pid in _pids_of(each.entity)]
         rest = outcome.looked_at, outcome.gaps, outcome.asked
         self._send({"check": name, "rest": rest, "took_s": took_s, "cpu_s": cpu_s})
 
@@ -220,6 +220,10 @@ def _is_blocked(tid: int) -> bool:
     stat = ours.maybe(parse_stat, "self", "task", tid, "stat")
     waits_for_us = _OF_THREADS in (ours.maybe(str, "self", "task", tid, "wchan") or "")
     return stat is None or (stat.state in _BLOCKED and not waits_for_us)
+
+
+def _is_suspicious(finding: Finding) -> bool:
+    return finding.class_ in _SUSPECT and finding.severity != "note"
 
 
 def window_s(deadline_s: float) -> float:

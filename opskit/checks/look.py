@@ -16,6 +16,7 @@ class Look(NamedTuple):
     `host` keeps what does not change within a run (`fs.keep_reads`); its `sleep` lets the other checks go on meanwhile.
     `pids`: the processes that are asked about; none: the whole machine. `window_s`: for rates; 0 in a copy, which has none.
     `ask`: a JVM may be asked for a thread dump, and programs may be run. `suspects`: with --ask, the JVMs that are worth it.
+    `until_s`: when the answer is due, of `host.monotonic`; None: no matter when.
     """
 
     host: Host
@@ -23,3 +24,4 @@ class Look(NamedTuple):
     window_s: float = 1.0
     ask: bool = False
     suspects: tuple[int, ...] = ()
+    until_s: float | None = None

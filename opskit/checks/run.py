@@ -16,6 +16,7 @@ from opskit.analysis.finding import Entity, Finding
 from opskit.catalog import CHECKS
 from opskit.checks.crew import Crew, Request
 from opskit.errors import NotSupported, OpskitError, TargetTimeout
+from opskit.host import scheduled_first
 from opskit.interrupts import Guard, Interruptible
 from opskit.proc.kernel.children import start_child, wait_for
 from opskit.records import NamedTuple
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["Request", "preload", "run_checks"]
 
 _LAST_S = 0.1  # of the deadline: for ranking and showing
+_UNASKED = "it needs --ask"
 _LATE = "it did not finish by the deadline"
 _left: list[_Left] = []  # by earlier rounds
 _imported: list[str] = []  # what the last round imported
@@ -63,7 +65,8 @@ def run_checks(host: Host, ask: Request, meanwhile: Callable[[], None] = lambda:
     heard = _Heard(ask, hanging)
     ask = ask._replace(checks=tuple(name for name in ask.checks if name not in hanging))
     try:
-        _run_in_child(host, ask, until_s, heard, meanwhile)
+        with scheduled_first():  # a machine whose CPUs are overloaded is looked at, too
+            _run_in_child(host, ask, until_s, heard, meanwhile)
     except _NoChild:
         with _restored(host):
             _crew(host, ask, until_s, heard.take).run()
@@ -123,7 +126,7 @@ class _Heard:
         self.ask = ask
         self.checked: list[Checked] = []
         self.gaps: list[Gap] = [
-            Gap(name, CHECKS[name].of, "it needs --ask") for name in ask.checks if CHECKS[name].ask and not ask.ask
+            Gap(name, CHECKS[name].of, _UNASKED) for name in ask.checks if CHECKS[name].ask and not ask.ask
         ]
         self.gaps += [
             Gap(name, CHECKS[name].of, "it still hangs since it was last run") for name in ask.checks if name in hanging
@@ -176,7 +179,10 @@ class _Heard:
             pauses = {int(pid): pause for pid, pause in asked.items()}  # a number of ours
             outcome = Outcome(tuple(self._parts.pop(name, ())), tuple(looked_at), (), pauses)
             self.checked.append(Checked(name, outcome, message["took_s"], message["cpu_s"]))
-            self.gaps += [Gap(*gap) for gap in gaps]
+            if name == "jvms":  # it tells how many JVMs were not asked
+                self.gaps = [gap for gap in self.gaps if (gap.check, gap.reason) != ("java-threads", _UNASKED)]
+            told = (Gap(*gap) for gap in gaps)
+            self.gaps += [gap for gap in told if gap.check == name or gap.check in self.ask.checks]
         if "failed" in message:
             self.gaps.append(Gap(message["failed"], CHECKS[message["failed"]].of, message["why"]))
             self._whole.add(message["failed"])

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from opskit.collect.found_jvms import hotspot_jvms
 from opskit.errors import BadInput, NoSuchProcess, NotAJvm, NotPermitted, OpskitError
-from opskit.jvm.attach.client import DEFAULT_TIMEOUT_S, AttachClient
 from opskit.jvm.attach.files import FileFinder, Surroundings
 from opskit.jvm.attach.leftovers import Leftover, find_leftovers
+from opskit.jvm.attach.listening import ListeningSockets
+from opskit.jvm.attach.target import DEFAULT_TIMEOUT_S
 from opskit.jvm.discover import HOTSPOT, Jvm, check_identifiable, find_jvm, survey
 from opskit.proc.fs import GONE
 from opskit.proc.namespaces import in_initial
@@ -26,13 +28,15 @@ _KINDS = {"OpenJ9": "an OpenJ9 JVM", "native image": "a GraalVM native image"}
 class Request(NamedTuple):
     """What to read. No `pids`: every JVM. `probe`: attach to each for real, with `timeout_s` for each exchange.
 
-    `again`: a PID without a process or anything left in /tmp is accepted: it was repaired.
+    `again`: a PID without a process or anything left in /tmp is accepted: it was repaired. `quick`: connect to no socket, and read the
+    maps of no process but the JVMs, all of which `pids` are; a process that is none is left out.
     """
 
     pids: tuple[int, ...] = ()
     probe: bool = False
     timeout_s: float = DEFAULT_TIMEOUT_S
     again: bool = False
+    quick: bool = False
 
 
 class Probe(NamedTuple):
@@ -71,6 +75,8 @@ def collect(host: Host, ask: Request, progress: Callable[[str], None] = lambda _
     """
     if ask.probe:
         host.prove_own()
+    if ask.quick:
+        return _collect_quickly(host, ask)
     finder = FileFinder(host.fs, host.user_name)
     living = [pid for pid in ask.pids if host.fs.exists(pid)]
     jvms, notes = ([_hotspot(host, pid) for pid in living], []) if ask.pids else _all_jvms(host)
@@ -89,8 +95,25 @@ def collect(host: Host, ask: Request, progress: Callable[[str], None] = lambda _
             where = "nothing in /tmp was left by it either" if host.fs.is_live else "it is not in this copy"
             raise NoSuchProcess(pid, f"{where}; opskit jvms lists the JVMs")
     probes, interrupted = _probe_all(host, around, ask, progress) if ask.probe else ({}, False)
+    return _facts(host, ask, around, leftovers, notes)._replace(probes=probes, interrupted=interrupted)
+
+
+def _collect_quickly(host: Host, ask: Request) -> Facts:
+    jvms, notes = hotspot_jvms(host, ask.pids).jvms, list[str]()
+    finder = FileFinder(host.fs, host.user_name, ListeningSockets(host.fs, jvms))
+    seen = [_look(host, finder, jvm, ask._replace(pids=()), notes) for jvm in jvms]
+    around = [each for each in seen if each is not None]
+    leftovers = []
+    if host.fs.is_live and not ask.pids:
+        leftovers = find_leftovers(finder, [each.tmp for each in around], jvms, None)
+    return _facts(host, ask, around, leftovers, notes)
+
+
+def _facts(
+    host: Host, ask: Request, around: Sequence[Surroundings], leftovers: Sequence[Leftover], notes: Sequence[str]
+) -> Facts:
     return Facts(
-        ask, around, leftovers, probes, interrupted, notes,
+        ask, around, leftovers, {}, False, notes,
         now_s=host.now().timestamp(), page_bytes=host.page_bytes, sees_all=in_initial(host.fs, "pid") is True,
         is_copy=not host.fs.is_live, user_name=host.user_name, group_name=host.group_name,
     )  # fmt: skip
@@ -154,6 +177,8 @@ def _probe_all(
 
 
 def _probe(host: Host, pid: int, timeout_s: float) -> Probe:
+    from opskit.jvm.attach.client import AttachClient
+
     begun = host.monotonic()
     reason = None
     try:

@@ -16,7 +16,7 @@ from opskit.quantities import integer
 from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from opskit.collect.jvms import Seen
     from opskit.host import Host
@@ -26,7 +26,8 @@ _VM_THREAD, _FIRST_THREADS = "VM Thread", 256  # HotSpot starts its own threads 
 # The VM thread sleeps a millisecond or less at a time while it waits for threads; idle, a second.
 _WAITING_PER_S, _SUSPICIOUS = 200.0, 3
 _CONFIRM_S = (0.05, 1.0)  # most suspects are busy with short stops
-_COUNTERS = ("sun.rt.safepoints", "sun.rt.safepointSyncTime")
+STALL_COUNTERS = ("sun.rt.safepoints", "sun.rt.safepointSyncTime")
+_STALL_NAMES = frozenset(name.encode() for name in STALL_COUNTERS)
 _LATELY_S = 24 * 3600.0
 _GAP_S = 0.01
 
@@ -113,33 +114,56 @@ def sleeps(host: Host, pid: int, tid: int | None) -> int | None:
     return None if status is None else integer(status.fields.get("voluntary_ctxt_switches", ""))
 
 
+class Suspects:
+    """The JVMs whose VM thread may wait for a safepoint, which 10 ms show; most are busy with short stops."""
+
+    def __init__(self, host: Host, seen: Sequence[Seen]) -> None:
+        from opskit.jvm.attach.deadline import thread_times
+
+        self.host = host
+        self._jvms: list[tuple[Jvm, int, int, Mapping[int, tuple[str, int]]]] = []
+        if any(each.vm_sleeps is not None for each in seen):
+            host.sleep(_GAP_S)
+        for each in seen:
+            now = sleeps(host, each.jvm.pid, each.vm_thread)
+            if (
+                each.vm_thread is not None
+                and now is not None
+                and each.vm_sleeps is not None
+                and now - each.vm_sleeps >= _SUSPICIOUS
+            ):
+                self._jvms.append((each.jvm, each.vm_thread, now, thread_times(host.fs, each.jvm.pid)))
+        self._begun_s = host.monotonic()
+
+    def confirm(self) -> None:
+        """Keep those whose VM thread has polled ever since, and whose counters have not moved."""
+        seconds = self.host.monotonic() - self._begun_s
+        self._jvms = [each for each in self._jvms if _still_waits(self.host, *each[:3], seconds)]
+
+    def confirm_after(self, seconds: float) -> None:
+        """The same at a time since the first look; without any suspect at once."""
+        if self._jvms:
+            self.host.sleep(max(0.0, self._begun_s + seconds - self.host.monotonic()))
+            self.confirm()
+
+    def stalls(self) -> dict[int, Stall]:
+        """Those that are left by PID."""
+        from opskit.jvm.attach.deadline import busiest, thread_times
+
+        elapsed_s = self.host.monotonic() - self._begun_s
+        ticks = elapsed_s * self.host.clock_ticks
+        return {
+            jvm.pid: Stall(elapsed_s, busiest(times, thread_times(self.host.fs, jvm.pid), ticks))
+            for jvm, _, _, times in self._jvms
+        }
+
+
 def stalls(host: Host, seen: Sequence[Seen]) -> dict[int, Stall]:
     """By PID, the JVMs whose VM thread has waited for a safepoint all the time. Takes 10 ms, and a second if one is suspected."""
-    from opskit.jvm.attach.deadline import busiest, thread_times
-
-    suspects = []
-    if any(each.vm_sleeps is not None for each in seen):
-        host.sleep(_GAP_S)
-    for each in seen:
-        now = sleeps(host, each.jvm.pid, each.vm_thread)
-        if (
-            each.vm_thread is not None
-            and now is not None
-            and each.vm_sleeps is not None
-            and now - each.vm_sleeps >= _SUSPICIOUS
-        ):
-            suspects.append((each.jvm, each.vm_thread, now, thread_times(host.fs, each.jvm.pid)))
-    begun = host.monotonic()
+    suspects = Suspects(host, seen)
     for until_s in _CONFIRM_S:
-        if suspects:
-            host.sleep(max(0.0, begun + until_s - host.monotonic()))
-        seconds = host.monotonic() - begun
-        suspects = [each for each in suspects if _still_waits(host, *each[:3], seconds)]
-    elapsed = (host.monotonic() - begun) * host.clock_ticks
-    return {
-        jvm.pid: Stall(elapsed / host.clock_ticks, busiest(times, thread_times(host.fs, jvm.pid), elapsed))
-        for jvm, _, _, times in suspects
-    }
+        suspects.confirm_after(until_s)
+    return suspects.stalls()
 
 
 def _still_waits(host: Host, jvm: Jvm, tid: int, before: int, seconds: float) -> bool:
@@ -150,5 +174,5 @@ def _still_waits(host: Host, jvm: Jvm, tid: int, before: int, seconds: float) ->
 
 def _has_moved(host: Host, jvm: Jvm) -> bool:
     """Whether a safepoint was requested or reached since the JVM was read; True where that is unknown."""
-    before, later = jvm.perf, CounterReader(host.fs, jvm.perf, None).read()
-    return before is None or later is None or any(later.number(name) != before.number(name) for name in _COUNTERS)
+    before, later = jvm.perf, CounterReader(host.fs, jvm.perf, _STALL_NAMES).read()
+    return before is None or later is None or any(later.number(name) != before.number(name) for name in STALL_COUNTERS)

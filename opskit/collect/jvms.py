@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from opskit.collect.jvm_troubles import Killed, Stall, killed_before, killed_meanwhile, sleeps, stalls, vm_thread
 from opskit.errors import BadInput, NoSuchProcess, NotAJvm, NotPermitted
-from opskit.jvm.attach.attachable import NO_SAFEPOINT, attachable
 from opskit.jvm.attach.target import Stopped, frozen_in, why_stopped
 from opskit.jvm.discover import Survey, check_identifiable, find_jvm, survey
 from opskit.jvm.launch import jdk_release, parse_words
@@ -146,6 +145,8 @@ class Collector:
         self._between, self._clocks = {}, self._generation_clocks(seen)
         self._last = {each.key: each for each in seen}
         slow = stalls(self.host, seen)
+        from opskit.jvm.attach.attachable import NO_SAFEPOINT
+
         seen = [each._replace(attach=NO_SAFEPOINT) if each.attach and each.jvm.pid in slow else each for each in seen]
         before, self._before = self._before, {each.key: each.reading for each in seen}
         if self.ask.history:
@@ -223,7 +224,7 @@ class Collector:
         seen = []
         for jvm in found.jvms:
             try:
-                seen.append(_see(self.host, jvm, mounts, ours, now_s))
+                seen.append(see_jvm(self.host, jvm, mounts, ours, now_s))
             except GONE:
                 pass
             except (DENIED, BadInput):
@@ -231,7 +232,18 @@ class Collector:
         return seen
 
 
-def _see(host: Host, jvm: Jvm, mounts: list[Mount], ours: tuple[int, int] | None, now_s: float | None) -> Seen:
+def see_jvm(
+    host: Host,
+    jvm: Jvm,
+    mounts: list[Mount],
+    ours: tuple[int, int] | None,
+    now_s: float | None,
+    at_s: float | None = None,
+) -> Seen:
+    """What is seen of a JVM with these counters. `ours`: our IDs, for whether it could be attached to; None: unknown.
+
+    `now_s`, `at_s`: by the wall clock and by the host's when its counters were read; `at_s` None: about now. Raises GONE and DENIED.
+    """
     fs = host.fs
     tid = vm_thread(host, jvm.pid) if jvm.perf is not None and fs.is_live else None
     slept = sleeps(host, jvm.pid, tid)
@@ -240,7 +252,7 @@ def _see(host: Host, jvm: Jvm, mounts: list[Mount], ours: tuple[int, int] | None
     place, memory, cpu, frozen, levels = _cgroups(host, jvm, mounts)
     gc, stopped = _stops(jvm.perf, now_s)
     reading = Reading(
-        at_s=host.monotonic(),
+        at_s=host.monotonic() if at_s is None else at_s,
         age_s=age_s(fs.maybe(parse_uptime, "uptime"), stat.start_ticks, host.clock_ticks),
         cpu_s=(stat.user_ticks + stat.system_ticks) / host.clock_ticks,
         gc=gc,
@@ -252,7 +264,11 @@ def _see(host: Host, jvm: Jvm, mounts: list[Mount], ours: tuple[int, int] | None
         file_bytes=status.bytes_of("RssFile"),
         generations=generations(jvm.perf) if jvm.perf else None,
     )
-    attach = attachable(fs, jvm, status, stat.state, frozen, ours) if ours is not None else None
+    attach = None
+    if ours is not None:
+        from opskit.jvm.attach.attachable import attachable
+
+        attach = attachable(fs, jvm, status, stat.state, frozen, ours)
     release = None if jvm.perf else jdk_release(fs, jvm).get("JAVA_VERSION")
     words = tuple(fs.maybe(parse_words, jvm.pid, "cmdline", default=()))
     return Seen(

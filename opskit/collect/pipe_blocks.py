@@ -41,12 +41,15 @@ class Watcher:
     """One look at the holders of some pipes; `pids`: processes whose open() calls are looked at."""
 
     def __init__(
-        self, host: Host, holders: Sequence[Holder], fills: Mapping[bytes, Fill], fifos: Mapping[bytes, bytes], pids: Sequence[int]
+        self, host: Host, holders: Sequence[Holder], fills: Mapping[bytes, Fill], fifos: Mapping[bytes, bytes],
+        pids: Sequence[int], settle_s: Sequence[float] = _SETTLE_S,
     ) -> None:  # fmt: skip
+        """`settle_s`: the two waits."""
         self.host, self.holders, self.fills, self.fifos, self.pids = host, holders, fills, fifos, pids
+        self.settle_s = settle_s
 
     def look(self, empty: set[bytes]) -> Blocks:
-        """Wait for a second where some thread may be stuck. `empty`: pipes whose readers are looked at, too."""
+        """Wait, by default for a second, where some thread may be stuck. `empty`: pipes whose readers are looked at, too."""
         fs = self.host.fs
         writing = blocked_writers(fs, self.holders, self.fills, self.fifos)
         sides = sides_of(self.holders if empty or writing else ())
@@ -55,7 +58,7 @@ class Watcher:
         drained: set[bytes] = set()
         before: Mapping[int, Sequence[Wait]] = {}
         waits: Mapping[int, Sequence[Wait]] = {}
-        for wait_s in _SETTLE_S:
+        for wait_s in self.settle_s:
             keys = {wait.on for wait in writing}
             if not (keys - drained or reading or opening):
                 break

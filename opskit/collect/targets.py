@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from opskit import shell
 from opskit.errors import NoSuchProcess, UsageError
+from opskit.proc.files.stat import parse_stat
 from opskit.proc.fs import optional
 from opskit.proc.process import command_name
 from opskit.proc.user_files import exists
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 
     from opskit.host import Host
     from opskit.jvm.discover import Jvm
+    from opskit.proc.fs import ProcFS
 
 _MOST_LISTED = 40
 _A_PART = "a part of a running JVM's main class or jar"
@@ -51,22 +53,37 @@ def resolve_process(host: Host, word: str, command: str) -> int:
     """The pid of a PID (which may not exist), a part of a JVM's main class or jar, a process name. Raises WhichProcess."""
     if is_pid(word):
         return pid_of(word)
+    pid = find_process(host, word)
+    if pid is None:
+        what = f"{word!r} is not a PID, {_A_PART} or the name of a process"
+        raise WhichProcess(f"{command}: {what}; {shell.command('ps', '-e')} lists them")
+    return pid
+
+
+def find_process(host: Host, word: str) -> int | None:
+    """The pid of the JVM or process that a word means which is no PID; None: there is none. Raises WhichProcess for several."""
     from opskit.jvm.discover import find_jvms
 
     pid = _the_jvm(host, word, find_jvms(host.fs, host.clock_ticks))
     if pid is not None:
         return pid
-    # opskit may run as python3, which is no answer to `opskit limits python3`.
-    ours = integer(optional(host.fs.link, "self", default=b"")) if host.fs.is_live else None
-    pids = (pid for pid in host.fs.pids() if pid != ours) if word else ()
-    named = [pid for pid in pids if command_name(host.fs, pid) == word]
-    if len(named) == 1:
-        return named[0]
-    if named:
+    ours = _ourselves(host.fs) if host.fs.is_live else ()
+    named = [pid for pid in (host.fs.pids() if word else ()) if command_name(host.fs, pid) == word and pid not in ours]
+    if len(named) > 1:
         listed = _shortened([f"{pid:>9}  {word}" for pid in named], "give a longer part of the name")
         raise WhichProcess(f"{len(named)} processes match {word!r}; give the PID of one", listed)
-    what = f"{word!r} is not a PID, {_A_PART} or the name of a process"
-    raise WhichProcess(f"{command}: {what}; {shell.command('ps', '-e')} lists them")
+    return named[0] if named else None
+
+
+def _ourselves(fs: ProcFS) -> Sequence[int | None]:
+    """opskit, which may run as python3, is no answer to `opskit limits python3`; nor is its parent, where a forked child looks."""
+    ours = integer(optional(fs.link, "self", default=b""))
+    if ours is None:
+        return ()
+    stat = fs.maybe(parse_stat, ours, "stat")
+    words = fs.maybe(str, ours, "cmdline")
+    is_child = stat is not None and words and fs.maybe(str, stat.ppid, "cmdline") == words
+    return (ours, stat.ppid) if stat is not None and is_child else (ours,)
 
 
 def resolve_jvm(host: Host, word: str | None, *, or_file: bool = False, may_have_ended: bool = False) -> int:

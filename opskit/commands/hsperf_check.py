@@ -13,7 +13,7 @@ from opskit.collect.targets import resolve_jvm
 from opskit.commands.shared.confirm import agreed
 from opskit.commands.shared.declare import command
 from opskit.commands.shared.options import Duration, option
-from opskit.jvm.attach.client import DEFAULT_TIMEOUT_S
+from opskit.jvm.attach.target import DEFAULT_TIMEOUT_S
 from opskit.quantities import plural
 from opskit.render.views import hsperf_check as view
 

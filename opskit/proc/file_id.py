@@ -54,4 +54,5 @@ def space_of(found: os.statvfs_result) -> Space:
     """The record of Python's."""
     unit, inodes, is_read_only = found.f_frsize, found.f_files or None, bool(found.f_flag & os.ST_RDONLY)
     left = found.f_favail if inodes else None
-    return Space(is_read_only, found.f_bavail * unit, left, found.f_blocks * unit, unit, inodes)
+    reserved = max(0, found.f_bfree - found.f_bavail) * unit
+    return Space(is_read_only, found.f_bavail * unit, left, found.f_blocks * unit, unit, inodes, reserved)

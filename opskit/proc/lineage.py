@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from opskit.proc.files.io import parse_io
-from opskit.proc.files.stat import parse_stat
+from opskit.proc.files.stat import ProcStat, parse_stat
 from opskit.proc.files.status import parse_status
 from opskit.records import NamedTuple
 
@@ -32,13 +32,25 @@ def read_past(fs: ProcFS, pid: int) -> Past:
     stat = fs.maybe(parse_stat, pid, "stat")
     if stat is None:
         return Past()
-    parent = fs.maybe(parse_stat, stat.ppid, "stat")
-    # A parent and its child share a session, unless one of them has made its own.
-    is_adopted = parent is not None and stat.session not in (None, pid, parent.session)
     counters, status = fs.maybe(parse_io, pid, "io"), fs.maybe(parse_status, pid, "status")
     return Past(
-        is_adopted, _ancestors(fs, stat.ppid), counters and counters.written_bytes, status and status.mask("SigCgt")
+        _is_left(fs, stat),
+        _ancestors(fs, stat.ppid),
+        counters and counters.written_bytes,
+        status and status.mask("SigCgt"),
     )
+
+
+def is_adopted(fs: ProcFS, pid: int) -> bool:
+    """Whether the process that started it has ended; False where that is unknown."""
+    stat = fs.maybe(parse_stat, pid, "stat")
+    return stat is not None and _is_left(fs, stat)
+
+
+def _is_left(fs: ProcFS, stat: ProcStat) -> bool:
+    parent = fs.maybe(parse_stat, stat.ppid, "stat")
+    # A parent and its child share a session, unless one of them has made its own.
+    return parent is not None and stat.session not in (None, stat.pid, parent.session)
 
 
 def _ancestors(fs: ProcFS, parent: int) -> frozenset[int]:

@@ -51,6 +51,7 @@ class LocalFileSystems:
         self.found: dict[int, LocalFileSystem] = {}
         self._looked_at: dict[int, int | None] = {}
         self._of_subvolume: dict[int, int] = {}
+        self._slow_below: dict[tuple[object, tuple[str, ...]], tuple[str, ...]] = {}
         self._viewer = None if self._sees_ours() else 1
 
     def add_all(self) -> None:
@@ -108,7 +109,12 @@ class LocalFileSystems:
 
     def _slow(self, pid: object, *types: str) -> tuple[str, ...]:
         """Where a process sees network file systems, and those of these types: a path below one may wait for ever."""
-        return tuple(mount.mount_point for mount in self._mounts.of(pid) if is_remote(mount) or mount.fs_type in types)
+        key = pid, types
+        if key not in self._slow_below:
+            self._slow_below[key] = tuple(
+                mount.mount_point for mount in self._mounts.of(pid) if is_remote(mount) or mount.fs_type in types
+            )
+        return self._slow_below[key]
 
     def _sees_ours(self) -> bool:
         """Whether a path in our mountinfo is a path here."""

@@ -95,7 +95,8 @@ def _polled_pipes(fs: ProcFS, pid: int, tid: int, polled: tuple[int, int], fifos
     return list(dict.fromkeys(found))
 
 
-def _wait_of(fs: ProcFS, pid: int, tid: int, fifos: Mapping[bytes, bytes]) -> Wait:
+def wait_of(fs: ProcFS, pid: int, tid: int, fifos: Mapping[bytes, bytes]) -> Wait:
+    """What a thread does now. `fifos`: key by path."""
     text = fs.maybe(str, pid, "task", tid, "syscall", default="")
     if text.startswith("running"):
         return Wait(pid, tid, "running")
@@ -152,14 +153,14 @@ def _asleep_in(fs: ProcFS, holder: Holder, wanted: str, fifos: Mapping[bytes, by
         text = fs.maybe(str, holder.pid, "task", tid, "syscall", default="")
         call, _ = parse_call(text) or ("", 0)
         if call in _MAY_BE[wanted] or (wanted == "read" and parse_poll(text)):
-            wait = _wait_of(fs, holder.pid, tid, fifos)
+            wait = wait_of(fs, holder.pid, tid, fifos)
             if wait.call == wanted and wait.on in (holder.ends or {}):
                 yield wait
 
 
 def sleeping_on_pipes(fs: ProcFS, pids: Iterable[int]) -> list[Wait]:
     """The threads of these processes that sleep in a read of a pipe or in a write to one, whoever is at its other end."""
-    waits = (_wait_of(fs, pid, tid, {}) for pid in pids for tid in optional(fs.tids, pid, default=[]))
+    waits = (wait_of(fs, pid, tid, {}) for pid in pids for tid in optional(fs.tids, pid, default=[]))
     return [wait for wait in waits if wait.call in ("read", "write") and wait.on.startswith(PIPE_PREFIX)]
 
 
@@ -197,7 +198,7 @@ def waits_around(
         pid = todo.pop()
         found[pid] = waits = []
         for tid in optional(fs.tids, pid, default=[]):
-            wait = _wait_of(fs, pid, tid, fifos)
+            wait = wait_of(fs, pid, tid, fifos)
             if wait.call in ("read", "write"):
                 others_of = writers if wait.call == "read" else readers
                 others: set[int] = set().union(*(others_of.get(key, ()) for key in (wait.on, *wait.also)))

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
     from opskit.analysis.finding import Finding
     from opskit.render.fields import Field
+    from opskit.render.paragraphs import Paragraph
     from opskit.render.pictures.chart import Chart
 
 R = TypeVar("R")
@@ -87,6 +88,7 @@ class Report(NamedTuple):
     `document`: the fields of the JSON object and the value they read. `text`: the lines of `-f text` where its contract is
     not the blocks' columns. `sheet`: what `-f csv` writes; `chart`: what a picture shows; `draw`: a picture or profile
     that the view makes itself; `metrics`: what `-f prometheus` writes. `exit_code` replaces that of the findings where a question was not answered.
+    `page`: of a width and height, what `-f table` shows instead of all this; `listed`: the lines of Markdown below the verdict.
     """
 
     about: About
@@ -102,3 +104,5 @@ class Report(NamedTuple):
     draw: Callable[[str], str | bytes] | None = None
     exit_code: int | None = None
     metrics: Callable[[], Iterable[Metrics]] | None = None
+    page: Callable[[int | None, int | None], Sequence[Paragraph]] | None = None
+    listed: Callable[[], Iterable[str]] | None = None

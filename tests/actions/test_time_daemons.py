@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from clockfacts import CHRONYD
 
-from opskit.actions import time_daemons
+from opskit.actions import programs, time_daemons
 from opskit.actions.time_daemons import DaemonReader
 from opskit.collect.clock.facts import Daemon
 from opskit.host import Host
@@ -26,7 +26,7 @@ def client(tmp_path, monkeypatch):
         path = tmp_path / "chronyc"
         path.write_text(f"#!/bin/sh\n{script}\n")
         path.chmod(0o755)
-        monkeypatch.setattr(time_daemons, "_DIRECTORIES", (str(tmp_path), "/bin", "/usr/bin"))
+        monkeypatch.setattr(programs, "_DIRECTORIES", (str(tmp_path), "/bin", "/usr/bin"))
         return DaemonReader(Host(ProcFS()))
 
     return make
@@ -118,7 +118,7 @@ def test_no_client(client, tmp_path, monkeypatch):
     (tmp_path / "chronyc").write_bytes(b"\x7fELF no program")
     assert reader.ask([CHRONYD])[0].problem.startswith("chronyc: ")
     (tmp_path / "chronyc").unlink()
-    monkeypatch.setattr(time_daemons, "_DIRECTORIES", (str(tmp_path),))
+    monkeypatch.setattr(programs, "_DIRECTORIES", (str(tmp_path),))
     assert DaemonReader(Host(ProcFS())).ask([CHRONYD])[0].problem == "chronyc is not installed"
 
 

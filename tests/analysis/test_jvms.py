@@ -3,28 +3,14 @@
 from __future__ import annotations
 
 import pytest
+from jvmreadings import MIB, reading, seen
 
 from opskit.analysis.finding import Entity
 from opskit.analysis.jvms import judge, shares
 from opskit.collect.jvm_troubles import Killed, Stall
-from opskit.collect.jvms import Facts, Reading, Seen
+from opskit.collect.jvms import Facts
 from opskit.jvm.attach.target import Stopped, frozen_in
-from opskit.jvm.discover import HOTSPOT, Jvm
-from opskit.jvm.perfdata.counters import GcWork, Heap
 from opskit.proc.cgroup.limits import CpuLimit, MemoryLimit
-
-MIB = 1 << 20
-
-
-def reading(
-    at_s=100.0, cpu_s=10.0, cpu=None, rss=50 * MIB, gc_s=0.0, stopped_s=0.0, age_s=None, largest=64 * MIB, pauses=4, file=None
-):  # fmt: skip
-    heap, gc = Heap(8 * MIB, 8 * MIB, largest), GcWork(pauses, pauses, gc_s)
-    return Reading(at_s, at_s if age_s is None else age_s, cpu_s, gc, stopped_s, cpu, heap, rss, 20, file)
-
-
-def seen(pid=7, memory=None, **numbers):
-    return Seen(Jvm(pid, pid, HOTSPOT, 1000, 5, "app.Main"), reading(**numbers), "app", None, memory, None, None)
 
 
 def facts(*jvms, before=None, history=()):
@@ -77,16 +63,17 @@ def test_the_largest_comes_first_and_the_unknown_last():
     ("code", "share", "window_s", "jvm"),
     [
         ("jvm-gc-share", 0.3, 100.0, seen(gc_s=30)),
-        ("jvm-cpu-throttled", 0.34, 100.0, seen(cpu=CpuLimit("/a", 0.5, 100, 34, 1))),
-        ("jvm-near-memory-limit", 0.95, None, seen(rss=95 * MIB, memory=MemoryLimit("/a", 100 * MIB, 99 * MIB))),
-        ("jvm-heap-above-memory-limit", None, None, seen(memory=MemoryLimit("/a", 60 * MIB, None), rss=MIB)),
+        ("cpu-throttled", 0.34, 100.0, seen(cpu=CpuLimit("/a", 0.5, 100, 34, 1))),
+        ("memory-near-limit", 0.95, None, seen(rss=95 * MIB, memory=MemoryLimit("/a", 100 * MIB, 99 * MIB))),
+        ("memory-heap-outgrows-limit", None, None, seen(memory=MemoryLimit("/a", 60 * MIB, None), rss=MIB)),
     ],
 )
 def test_a_finding_has_its_jvm_its_share_and_the_next_command(code, share, window_s, jvm):
     [finding] = judge(facts(jvm)).findings
     assert (finding.code, finding.severity, finding.share, finding.window_s) == (code, "warning", share, window_s)
-    assert finding.entity == Entity("process", 7, 5)
-    assert finding.summary.startswith("app.Main ")
+    of_cgroup = code in ("cpu-throttled", "memory-near-limit")
+    assert finding.entity == (Entity("cgroup", "/a") if of_cgroup else Entity("process", 7, 5))
+    assert "app.Main" in finding.summary
     assert finding.next.startswith("opskit ")
 
 
@@ -111,13 +98,13 @@ def test_one_pause_or_period_in_a_short_window_is_a_note():
     """G1 aims at 200 ms a pause, which is a tenth of the usual interval of a watch; a period is a twentieth of it."""
     now = seen(at_s=102.0, gc_s=1.25, pauses=5, cpu=CpuLimit("/a", 2, 120, 1, 1))
     found = judge(facts(now, before={now.key: reading(gc_s=1, cpu=CpuLimit("/a", 2, 100, 0, 0))})).findings
-    assert [(each.code, each.severity) for each in found] == [("jvm-gc-share", "note"), ("jvm-cpu-throttled", "note")]
+    assert [(each.code, each.severity) for each in found] == [("jvm-gc-share", "note"), ("cpu-throttled", "note")]
     now = seen(at_s=102.0, gc_s=1.25, pauses=7, cpu=CpuLimit("/a", 2, 120, 3, 1))
     found = judge(facts(now, before={now.key: reading(gc_s=1, cpu=CpuLimit("/a", 2, 100, 0, 0))})).findings
     assert [each.severity for each in found] == ["warning", "warning"]
 
 
-@pytest.mark.parametrize(("file", "usage", "codes"), [(30, 99, []), (1, 99, ["jvm-near-memory-limit"]), (0, 40, [])])
+@pytest.mark.parametrize(("file", "usage", "codes"), [(30, 99, []), (1, 99, ["memory-near-limit"]), (0, 40, [])])
 def test_memory_that_the_kernel_reclaims_is_not_near_the_limit(file, usage, codes):
     """The page cache of mapped files (Lucene, Kafka), and what is mapped several times (ZGC)."""
     jvm = seen(rss=95 * MIB, file=file * MIB, memory=MemoryLimit("/a", 100 * MIB, usage * MIB))
@@ -147,7 +134,7 @@ def test_killed_and_stuck_jvms_come_first():
     result = judge(case, worst_first=True)
     found = [(each.code, each.severity, each.entity.id) for each in result.findings]
     assert found == [
-        ("jvm-oom-killed", "error", 5), ("safepoint-not-reached", "error", 9), ("jvm-oom-killed", "note", 4),
+        ("oom-killed", "error", 5), ("safepoint-not-reached", "error", 9), ("oom-killed", "note", 4),
     ]  # fmt: skip
     assert "at the limit of 64.0 MiB of /pod while it was watched" in result.findings[0].summary
     assert "60.0 s ago, and 1 more in the last 24 h" in result.findings[2].summary

@@ -73,3 +73,19 @@ def test_the_verdict_and_what_to_type(inprocess, flooded):
     subprocess.run(["sh", "-c", move], check=True, capture_output=True)
     assert os.sched_getaffinity(spinner) == {flooded.other}
     assert try_next(document["findings"], "irq-pinned-thread").startswith("opskit cswitch ")
+
+
+def test_the_quick_look_of_doctor_names_the_thread(flooded):
+    """Without measuring on a CPU, and without entering the namespace whose interface steers the packets."""
+    from opskit.checks.irqs import check
+    from opskit.checks.look import Look
+    from opskit.host import Host
+    from opskit.proc.fs import ProcFS
+
+    flooded.restore()
+    for _ in range(5):
+        found = [each for each in check(Look(Host(ProcFS()), (), 0.6)).findings if each.code == "irq-pinned-thread"]
+        if found and found[0].severity == "warning":
+            break
+    assert found[0].severity == "warning"
+    assert f"CPU {flooded.cpu} spends" in found[0].summary

@@ -95,13 +95,13 @@ def test_a_quota_that_runs_out(inprocess, cpu_load, cgroup):
     try:
         (place / "cgroup.procs").write_text(str(jvm.pid))
         document = json.loads(inprocess("jpmp", jvm.pid, "-c", 5, "-i", "0.5", "-f", "json", *TIMEOUT).out)
-        assert try_next(document["findings"], "jvm-cpu-wait") == f"opskit cswitch {jvm.pid}"
+        assert try_next(document["findings"], "cpu-throttled") == f"opskit cswitch {jvm.pid}"
     finally:
         jvm.stop()
-    [found] = findings_of(document, "jvm-cpu-wait")
-    assert re.search(
-        r"for a CPU: the CPU quota of its cgroup ran out in \d+(\.\d)? % of the periods$", found["summary"]
-    )
+    [found] = findings_of(document, "cpu-throttled")
+    said = rf"{jvm.pid} is throttled in \d+(\.\d)? % of the periods: its cgroup's quota is 0\.4 CPUs"
+    assert re.fullmatch(said, found["summary"])
+    assert findings_of(document, "jvm-cpu-wait") == []
 
 
 def test_a_deadlock_in_the_first_dump_ends_the_run(inprocess, workload, tmp_path):

@@ -398,8 +398,8 @@ def test_throttling_and_limits_of_real_cgroups(inprocess, cgroup):
         assert row["memory_limit_bytes"] == limit
         assert 0 < row["memory_percent"] < 50
         done = inprocess("jvms", jvm.pid, "-i", "1s", "-f", "text")
-        assert "scheduler periods" in done.err
-        assert "scheduler periods" not in done.out
+        assert "is throttled in" in done.err
+        assert "is throttled in" not in done.out
         assert done.code == 1
     finally:
         jvm.stop()

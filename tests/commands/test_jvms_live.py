@@ -122,14 +122,15 @@ def test_a_stopped_and_a_frozen_jvm(inprocess, workload, root_only):
     done = inprocess("jvms", running.pid, "-f", "text")
     assert done.code == 1
     assert (
-        f"error jvm-stopped ({running.pid}): Workload is stopped by a signal (state T): nothing in it runs" in done.err
+        f"error process-stopped ({running.pid}): Workload is stopped by a signal (state T): nothing in it runs"
+        in done.err
     )
     assert f"  fix: kill -CONT {running.pid}" in done.err
     running.signal(signal.SIGCONT)
-    assert "jvm-stopped" not in inprocess("jvms", running.pid, "-f", "text").err
+    assert "process-stopped" not in inprocess("jvms", running.pid, "-f", "text").err
     with frozen(running.pid):
         done = inprocess("jvms", running.pid, "-f", "text")
-    assert f"warning jvm-stopped ({running.pid}): Workload is frozen with its cgroup" in done.err
+    assert f"warning process-stopped ({running.pid}): Workload is frozen with its cgroup" in done.err
     assert "  no:frozen  " in done.out
 
 
@@ -151,14 +152,14 @@ def test_a_jvm_that_the_oom_killer_kills(workload, root_only, inprocess):
         running.process.stdin.write(b"+" * 6000)  # 144 MB of objects
         running.process.stdin.flush()
         err = watch.communicate(timeout=60)[1]
-        killed = f"error jvm-oom-killed ({running.pid}): Workload was killed by the kernel's OOM killer at the limit of"
+        killed = f"error oom-killed ({running.pid}): Workload was killed by the kernel's OOM killer at the limit of"
         assert killed in err
         assert f"no process {running.pid}" in err
         assert watch.returncode == 1
         if b"Killed process %d " % running.pid in subprocess.run(["dmesg"], capture_output=True, check=False).stdout:
             later = inprocess("jvms", running.pid, "-f", "text")
             assert later.code == 1
-            assert f"error jvm-oom-killed ({running.pid}): " in later.err
+            assert f"error oom-killed ({running.pid}): " in later.err
             found = json.loads(inprocess("jvms", running.pid, "-f", "json").out)["findings"]
-            try_next(found, "jvm-oom-killed")
+            try_next(found, "oom-killed")
         running.stop()

@@ -129,8 +129,8 @@ def test_near_the_limit_and_after_a_kill(look, limited):
     assert limited.kills() == 1
     with holders.native("anon=10", cgroup=limited.place) as small:
         found = look(small.pid)
-        assert [(one["code"], one["severity"]) for one in found["findings"]] == [("memory-kills-counted", "note")]
-        try_next(found["findings"], "memory-kills-counted")
+        assert [(one["code"], one["severity"]) for one in found["findings"]] == [("oom-counted", "note")]
+        try_next(found["findings"], "oom-counted")
 
 
 def test_others_share_the_limit(look, limited):

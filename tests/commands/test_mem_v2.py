@@ -89,7 +89,7 @@ def test_swap_comes_before_a_kill(look):
 
 def test_kills_since_the_cgroup_was_made_are_a_note(look):
     found = look({"pod/app/memory.events": "oom 2\noom_kill 3\n"})
-    assert [(one["code"], one["severity"]) for one in found["findings"]] == [("memory-kills-counted", "note")]
+    assert [(one["code"], one["severity"]) for one in found["findings"]] == [("oom-counted", "note")]
     assert "killed 3 processes" in found["findings"][0]["summary"]
 
 

@@ -43,8 +43,8 @@ def test_a_jvm_that_collects_most_of_the_time(inprocess, tmp_path):
     try:
         found = until(lambda: findings(inprocess, "jvms", jvm.pid, "-i", "1s"), "jvm-gc-share")
         try_next(found, "jvm-gc-share")
-        found = until(lambda: findings(inprocess, "safepoints", log), "collections-dominate")
-        try_next(found, "collections-dominate", PID=jvm.pid)
+        found = until(lambda: findings(inprocess, "safepoints", log), "jvm-gc-share")
+        try_next(found, "jvm-gc-share", PID=jvm.pid)
     finally:
         jvm.stop()
 
@@ -62,11 +62,11 @@ def test_a_jvm_at_the_limits_of_its_cgroups(inprocess, cgroup):
         status = Path(f"/proc/{jvm.pid}/status").read_text(encoding="utf-8")
         resident = int(re.search(r"RssAnon:\s+(\d+) kB", status)[1]) << 10
         limit.write_text(str(resident + (12 << 20)))
-        codes = ("jvm-cpu-throttled", "jvm-near-memory-limit", "jvm-heap-above-memory-limit")
+        codes = ("cpu-throttled", "memory-near-limit", "memory-heap-outgrows-limit")
         found = until(lambda: findings(inprocess, "jvms", jvm.pid, "-i", "1s"), *codes)
-        try_next(found, "jvm-cpu-throttled")
-        try_next(found, "jvm-near-memory-limit")
-        try_next(found, "jvm-heap-above-memory-limit")
+        try_next(found, "cpu-throttled")
+        try_next(found, "memory-near-limit")
+        try_next(found, "memory-heap-outgrows-limit")
     finally:
         jvm.stop()
 

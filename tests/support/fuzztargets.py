@@ -26,6 +26,7 @@ from kernellogs import FORMS, KERNELS, cgroup_report, host_report
 
 from opskit.actions import peek_paths
 from opskit.analysis.distribution import Scratch
+from opskit.analysis.doctor.state import parse_state
 from opskit.analysis.hdr.sums import Choice as HdrChoice
 from opskit.analysis.hdr.sums import Sums as HdrSums
 from opskit.analysis.jmap_diff.judge import judge
@@ -41,6 +42,7 @@ from opskit.analysis.safepoints.sums import Sums
 from opskit.collect import oom
 from opskit.collect.asprof import read_stacks
 from opskit.collect.crash.cores import by_pattern, said_paths
+from opskit.collect.host.units import parse_units
 from opskit.collect.io import looks as iolooks
 from opskit.collect.jmap_diff import Facts, Sample
 from opskit.collect.jpmp import collect as dump_files
@@ -77,7 +79,16 @@ from opskit.jvm.logs.safepoints.log import SafepointLog
 from opskit.jvm.perfdata import counters
 from opskit.jvm.perfdata import hsperfdata as perf
 from opskit.jvm.perfdata import stop_clock as stopclock
-from opskit.proc import compressed, fd_kinds, memory_files, net_sockets, tmpfs_mounts, unix_sockets, user_files
+from opskit.proc import (
+    compressed,
+    fd_kinds,
+    kernel_messages,
+    memory_files,
+    net_sockets,
+    tmpfs_mounts,
+    unix_sockets,
+    user_files,
+)
 from opskit.proc import pipe_waits as pipewaits
 from opskit.proc.cgroup import io as cgroupio
 from opskit.proc.cgroup import limits as cgrouplimits
@@ -95,15 +106,18 @@ from opskit.proc.files import (
     dentry_state,
     diskstats,
     fd,
+    file_nr,
     io,
     limits,
     loadavg,
     local_ports,
     meminfo,
     mountinfo,
+    neighbour_stat,
     net_tcp,
     net_unix,
     pressure,
+    routes,
     slabinfo,
     smaps,
     snmp,
@@ -112,6 +126,7 @@ from opskit.proc.files import (
     status,
     sysctl,
     sysvipc_shm,
+    tainted,
     task_sched,
     vmstat,
     zoneinfo,
@@ -235,6 +250,26 @@ text_target(
     b"Max stack size            8388608              unlimited            bytes     \n"
     b"Max nice priority         0                    0                    \n",
 )
+text_target(
+    "proc soft limits",
+    limits.parse_soft_limits,
+    b"Limit                     Soft Limit           Hard Limit           Units     \n"
+    b"Max processes             96365                unlimited            processes \n"
+    b"Max open files            1024                 4096                 files     \n",
+)
+text_target("proc file-nr", file_nr.parse_file_nr, b"593\t0\t2466177\n")
+text_target(
+    "proc sched last run",
+    task_sched.parse_last_ran_ms,
+    b"sh (1, #threads: 1)\n--------------------\nse.exec_start    :   22.8187\n",
+)
+text_target(
+    "proc net route", routes.parse_routes, b"Iface\tDestination\neth0 00000000 010200C0 0003 0 0 0 00000000 0 0 0\n"
+)
+text_target(
+    "proc net if_inet6", routes.parse_global_addresses, b"fd000000000000000000000000000002 04 40 00 82     eth0\n"
+)
+text_target("proc net stat arp_cache", neighbour_stat.parse_neighbours, b"entries  table_fulls\n00000012  0000000a\n")
 MAPS = (
     b"55f0c8a00000-55f0c8a02000 r-xp 00000000 fe:00 1310 /usr/bin/java\n7f1200000000-7f1200021000 rw-p 00000000 00:00 0 \n"
     b"7f1200021000-7f1204000000 ---p 00000000 00:00 0 \n7f2b5c000000-7f2b5d3c1000 r-xp 003e5000 08:01 917534   "
@@ -339,6 +374,20 @@ text_target("proc remote mounts", mountinfo.parse_remote_mount_points, MOUNTS)
 text_target(
     "proc pressure", pressure.parse_pressure, b"some avg10=0.00 avg60=0.12 avg300=0.09 total=72873122\nfull total=0\n"
 )
+text_target("proc tainted", tainted.parse_tainted, b"4608\n")
+text_target("proc stat terminal", stat.parse_terminal, b"4242 (java) S 1 4242 4242 34816 4242 1077936384 1\n")
+text_target(
+    "kernel messages",
+    kernel_messages.read_ring,
+    b"<4>[ 1215.612345] watchdog: BUG: soft lockup - CPU#1 stuck for 22s! [java:4242]\n<3>[ 1216.000001][T42] EXT4-fs error (device sda1): x\n",
+    b"<6>[ 12.000001] java[42]: segfault at 0 ip 0\n<3>[ 13.000001] nvme nvme0: I/O 844 (I/O Cmd) QID 3 timeout, aborting\n",
+)
+text_target(
+    "systemctl show",
+    parse_units,
+    b"Type=simple\nResult=exit-code\nExecMainCode=1\nExecMainStatus=3\nId=web.service\nStateChangeTimestampMonotonic=226\n\n",
+)
+text_target("proc pressure averages", pressure.parse_averages, b"some avg10=0.00 avg60=0.12 avg300=0.09 total=1\n")
 
 
 @target(
@@ -1309,6 +1358,13 @@ def _crash_report(data: bytes) -> object:
 )
 def _secrets(data: bytes) -> object:
     return redact_line(text(data)), redact_cmdline(data[:4096]), redact_environ(data[:4096])
+
+
+text_target(
+    "doctor's state",
+    lambda given: parse_state(given, "state"),
+    b'{"opskit_doctor_state": 1, "host": "vm", "words": ["a"], "at_s": 1.5, "findings": [{"code": "oom-killed", "key": "host", "severity": "error", "subject": "host", "summary": "x", "since_s": 1.0, "total": 1, "share": 0.5, "checks": ["oom"], "is_listed": true}]}',
+)
 
 
 # Values of options

@@ -42,7 +42,7 @@ class Traced(NamedTuple):
 
     def acting(self) -> list[str]:
         """The calls that change something: files opened for writing, and every call other than open."""
-        done = [call for call in self.calls if call not in self.of(*OPENS) and "ENOENT" not in call]
+        done = [call for call in self.calls if call.partition("(")[0] not in OPENS and "ENOENT" not in call]
         return [*self.writing(), *done]
 
     def only_started_the_listener(self, pid: int) -> None:
@@ -75,7 +75,7 @@ def traced(
         command[2:] = opskit_as(uid, *words)[1:]
     with tempfile.NamedTemporaryFile("r", suffix=".strace") as log:
         done = subprocess.run(
-            ["strace", "-f", "-qq", "-e", "signal=none", "-o", log.name, "-e", f"trace={','.join(calls)}", *options,
+            ["strace", "-f", "--seccomp-bpf", "-qq", "-e", "signal=none", "-o", log.name, "-e", f"trace={','.join(calls)}", *options,
              *command],
             capture_output=True, text=True, check=False, cwd="/",
         )  # fmt: skip

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from opskit import shell
+from opskit.analysis.cpu_quota import judge_quota
 from opskit.analysis.cswitch.causes import (
     OUTNUMBERED,
     PINNED,
@@ -18,6 +19,7 @@ from opskit.analysis.cswitch.causes import (
     takes_what_is_left,
 )
 from opskit.analysis.finding import HOST, Entity, Finding
+from opskit.proc.cgroup.limits import CpuLimit
 from opskit.quantities import number_ranges, percent, plural
 
 if TYPE_CHECKING:
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
     from opskit.proc.process import Process
 
 # Of the time in which a thread wants to run. Two busy threads on one CPU wait half of it each, which is how a machine is used up.
-_STARVED, _STARVED_BY_QUOTA, _PINNED = 0.7, 0.4, 0.3
+_STARVED, _PINNED = 0.7, 0.3
 _WANTS = 0.3  # of the window, running or waiting: less is a burst
 
 
@@ -38,10 +40,9 @@ def of_thread(words: Words, row: Row, process: Process, *, is_machine: bool = Fa
     thread, facts = row.thread, words.facts
     waiting = thread.waiting or 0.0
     wanted = thread.running + waiting
-    least = {OUTNUMBERED: _STARVED, THROTTLED: _STARVED_BY_QUOTA, PINNED: _PINNED, SOFTIRQS: 0.0, STEAL: 0.0}.get(
-        row.why
-    )
-    if least is None or wanted < _WANTS or waiting / wanted < least:
+    least = {OUTNUMBERED: _STARVED, PINNED: _PINNED, SOFTIRQS: 0.0, STEAL: 0.0}.get(row.why)
+    quota = quota_above(facts, thread) if row.why == THROTTLED else None
+    if quota is None and (least is None or wanted < _WANTS or waiting / wanted < least):
         return None
     entity = Entity("process", process.pid, process.start_ticks)
     of_thread = entity if thread.tid == process.pid else Entity("thread", thread.tid, inside=entity)
@@ -51,12 +52,11 @@ def of_thread(words: Words, row: Row, process: Process, *, is_machine: bool = Fa
     summary = words.summary(row, process if is_machine else None)
     code, about, share, fix = "jvm-cpu-wait", entity, waiting / wanted, None
     evidence = f"schedstat: {percent(waiting)} of {facts.window_s:.1f} s waiting, {percent(thread.running)} on a CPU"
-    if row.why == THROTTLED:
-        quota = quota_above(facts, thread)
-        code = "cpu-throttled"
-        if quota is not None:
-            evidence = f"cpu.stat: {quota.throttled_periods} of {plural(quota.periods, 'period')} of {quota.path}"
-    elif row.why == PINNED:
+    if quota is not None:
+        limit = CpuLimit(quota.path, quota.cpus, quota.periods, quota.throttled_periods)
+        who = f"{process.pid} ({process.command})"
+        return judge_quota(limit, who, next_=closer, window_s=facts.window_s, is_note=is_wanted)
+    if row.why == PINNED:
         code, about = "thread-pinned-to-busy-cpu", of_thread
         fix = shell.command("taskset", "-pc", number_ranges(free_cpus(facts, thread)), thread.tid)
     elif row.why == SOFTIRQS:

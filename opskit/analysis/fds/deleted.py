@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 from opskit import shell
 from opskit.analysis.fds.result import DeletedResult
+from opskit.analysis.file_space import entity_of as _entity
+from opskit.analysis.file_space import fullness, is_full
 from opskit.analysis.finding import HOST, Entity, Finding, most_severe_first
 from opskit.quantities import listed, percent, plural, size
 
@@ -15,7 +17,6 @@ if TYPE_CHECKING:
     from opskit.analysis.finding import Severity
     from opskit.collect.fds.facts import DeletedFacts, DeletedFile, DeletedHolder, FileSystem
 
-_FULL_SHARE, _FULL_BYTES, _FULL_INODES = 0.01, 1 << 30, 10_000  # less than the share and the number are free
 _SHORT_SHARE = 0.05  # free
 _LARGE_SHARE, _LARGE_BYTES = 0.05, 16 << 20  # in deleted files: from here on they are a finding
 _MOST_NAMED = 2
@@ -24,53 +25,10 @@ _MOST_NAMED = 2
 def judge_deleted(facts: DeletedFacts) -> DeletedResult:
     """Judge one look."""
     findings = [
-        *(found for system in facts.systems for found in (*_space(system), *_inodes(system), *_deleted(system))),
+        *(found for system in facts.systems for found in (*fullness(system), *_deleted(system))),
         *_left_behind(facts),
     ]
     return DeletedResult(facts, tuple(most_severe_first(findings)))
-
-
-def is_full(system: FileSystem) -> bool:
-    """Whether users can write next to nothing there."""
-    return _is_used_up(system.free_bytes, system.size_bytes, _FULL_BYTES)
-
-
-def has_no_inodes(system: FileSystem) -> bool:
-    """Whether next to no file can be made. Where space makes the inodes (XFS), a full disk has none either."""
-    return _is_used_up(system.free_inodes, system.inodes, _FULL_INODES) and not is_full(system)
-
-
-def _is_used_up(free: int | None, total: int | None, few: int) -> bool:
-    return bool(total) and total is not None and free is not None and free < min(total * _FULL_SHARE, few)
-
-
-def _space(system: FileSystem) -> Iterator[Finding]:
-    if is_full(system):
-        yield Finding(
-            "disk-full", "warning", _entity(system),
-            f"{system.mount} is full: {size(system.free_bytes)} of {size(system.size_bytes)} ({system.type}) are free for users",
-            f"statvfs of {system.mount}",
-            next=shell.command("du", "-xd1", *shell.operands(system.mount), *_SORTED), share=_share(system.free_bytes, system.size_bytes),
-        )  # fmt: skip
-
-
-def _inodes(system: FileSystem) -> Iterator[Finding]:
-    if has_no_inodes(system):
-        yield Finding(
-            "disk-inodes-used-up", "warning", _entity(system),
-            f"{system.mount} has no room for files: {system.free_inodes or 0:,} of {system.inodes or 0:,} inodes are free, "
-            f"and {size(system.free_bytes)} of space ({system.type})",
-            f"statvfs of {system.mount}",
-            next=shell.command("du", "--inodes", "-xd1", *shell.operands(system.mount), *_SORTED),
-            share=_share(system.free_inodes, system.inodes),
-        )  # fmt: skip
-
-
-_SORTED = (shell.Syntax("|"), "sort", "-n", shell.Syntax("|"), "tail")
-
-
-def _share(free: int | None, total: int | None) -> float | None:
-    return 1 - free / total if total and free is not None else None
 
 
 def _deleted(system: FileSystem) -> Iterator[Finding]:
@@ -154,7 +112,3 @@ def _left_behind(facts: DeletedFacts) -> Iterator[Finding]:
             "a process that ended has left it, or one keeps data there",
             "nobody has it mapped or open (/proc/PID/maps, /proc/PID/fd)", fix=first.remove,
         )  # fmt: skip
-
-
-def _entity(system: FileSystem) -> Entity:
-    return Entity("file", system.mount or None, inside=HOST)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from opskit.collect.fds.facts import HostFacts, User
+    from opskit.collect.fds.quick import QuickFacts
 
 _MOST_NAMED = 3  # processes that are a finding each: the first screen has room for the commands of so many
 _ALARMING = 0.95  # of a limit of the machine or of a user
@@ -62,13 +63,19 @@ def judge_host(facts: HostFacts) -> HostResult:
     return HostResult(facts, tuple(most_severe_first(findings)))
 
 
+def judge_quick(facts: QuickFacts) -> list[Finding]:
+    """Judge the counts of processes and of all open files."""
+    near = [nearly_used(each.process, each.open, each.raise_limit) for each in facts.nearest if is_near(each.open)]
+    return most_severe_first([*near, *_of_all_files(facts)])
+
+
 def _of_processes(facts: HostFacts) -> Iterator[Finding]:
     close = [near for near in facts.nearest if is_near(near.open)]
     for near in close[:_MOST_NAMED]:
         yield nearly_used(near.process, near.open, near.raise_limit)
 
 
-def _of_all_files(facts: HostFacts) -> Iterator[Finding]:
+def _of_all_files(facts: HostFacts | QuickFacts) -> Iterator[Finding]:
     used, limit = facts.file_nr or (0, 0)
     if not is_nearly_full(limit or None, used):
         return

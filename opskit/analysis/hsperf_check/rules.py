@@ -58,6 +58,9 @@ class Subject:
         self.case, self.pid, self.around, self.doubt, self.right_mode = case, pid, around, doubt, right_mode
         self.in_cwd, self.left, self.by_pid = in_cwd, left, left is None or left.by_pid
         self.path = entry.path if entry else path
+        listed = f"/proc/{pid}/net/unix"
+        self.dead = f"{listed} has no such listening socket" if case.ask.quick else "connect: ECONNREFUSED"
+        self.alive = f"{listed} has it" if case.ask.quick else "connect succeeds"
         # A rule only uses the parts that its subjects have.
         self.entry, self.jvm = cast("Entry", entry), cast("Surroundings", around)
         if around is not None:
@@ -218,11 +221,11 @@ SOCKET = (
          "a {s.kind} of {s.owner} is in the place of the attach socket: no client can attach",
          fix="find out who made it, then remove it"),
     Rule("attach-socket-orphaned", "error", lambda s: s.kind == "socket" and s.socket.alive is False, _orphaned,
-         "connect: ECONNREFUSED; {s.seen}", repair=("dead", "remove")),
+         "{s.dead}; {s.seen}", repair=("dead", "remove")),
     Rule("attach-listener-ended", "error", lambda s: lost_listener(s.jvm),
          lambda s: "the JVM has it open, but its listener has ended (it had no free file descriptor?): clients wait for an answer "
          + ("until opskit starts it again" if remakes(s.jvm.java_major) else f"in vain, and {s.java} does not start it again"),
-         "connect succeeds; {s.pid} has no thread Attach Listener",
+         "{s.alive}; {s.pid} has no thread Attach Listener",
          lambda s: command("opskit", "hsperf-check", s.pid, "--probe") if remakes(s.jvm.java_major) else "restart the JVM"),
     Rule("attach-socket-foreign", "error", lambda s: s.kind == "socket" and s.socket.peer not in (None, s.pid), _foreign,
          "SO_PEERCRED after connect", _SHARED_TMP,

@@ -109,6 +109,7 @@ def host_findings(facts: Facts) -> tuple[Finding, ...]:
 
 
 def _stuck_findings(facts: Facts) -> Iterator[Finding]:
+    hung = _hung(facts)
     for each in facts.processes:
         stuck = () if each.is_kernel_thread else _stuck(facts, each)
         if not stuck:
@@ -121,7 +122,7 @@ def _stuck_findings(facts: Facts) -> Iterator[Finding]:
         yield Finding(
             "io-stuck",
             _severity(facts, worst),
-            Entity("process", process.pid, process.start_ticks),
+            Entity("process", process.pid, process.start_ticks, _waits_for(worst, hung)),
             f"{who}: {threads} {agreeing(len(stuck), 'has', 'have')} not run for {duration(worst.for_s)}: "
             f"{worst.name} {waiting_words(worst.where)}{f', in {worst.call}' if worst.call else ''}",
             f"/proc/{process.pid}/task/{worst.tid}: asleep with the same context switches in all looks, wchan {worst.where or 'unknown'}",
@@ -129,6 +130,13 @@ def _stuck_findings(facts: Facts) -> Iterator[Finding]:
             share=1.0,
             window_s=facts.window_s,
         )
+
+
+def _waits_for(thread: StalledThread, hung: Sequence[Device]) -> Entity | None:
+    """The only device that is hung, for a thread that waits for a local one."""
+    wait = wait_of(thread.where)
+    is_local = wait is not None and wait.kind in _LOCAL
+    return Entity("device", hung[0].name) if is_local and len(hung) == 1 else None
 
 
 def _severity(facts: Facts, thread: StalledThread) -> Severity:

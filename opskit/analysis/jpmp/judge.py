@@ -195,7 +195,7 @@ def judge_locks(facts: Facts, naming: weighing.Naming = weighing.SHORT_NAMES) ->
     by_stack = waits_by_stack([dump for dump in virtual if not _names_locks(dump)], naming)
     findings = [*_lock_findings(facts, found), *(_waits(facts, group) for group in by_stack if is_lasting(group))]
     # A shortage of CPUs is no answer to a question about locks.
-    findings += [finding for finding in _load_findings(facts) if finding.code != "jvm-cpu-wait"]
+    findings += [finding for finding in _load_findings(facts) if finding.code not in ("jvm-cpu-wait", "cpu-throttled")]
     return Locks(found, known, findings, by_stack, _unseen(facts), _pools(facts))
 
 

@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from opskit import shell
+from opskit.analysis.cpu_quota import THROTTLED_SHARE, judge_quota, most_throttled, throttled_share
 from opskit.analysis.finding import Finding
 from opskit.quantities import percent, plural, size
 from opskit.records import NamedTuple
@@ -26,8 +27,8 @@ _SHORTEST_S, _FEWEST_PAUSES = 1.0, 5  # less may be one collection, or a moment
 _MOST_OF_CPU, _COLLECTING_CPUS = 0.5, 0.5
 _WAITING_THREADS, _WAIT_SHARE = 0.25, 0.2  # less is not worth a line
 # Healthy servers on a busy machine wait up to 78 % of the time, with other processes.
-_STARVED_BY_QUOTA, _STARVED_BY_OWN, _STARVED_BY_OTHERS = 0.4, 0.8, 0.9
-_NO_IDLE_SHARE, _THROTTLED_PERCENT = 0.1, 10.0
+_STARVED_BY_OWN, _STARVED_BY_OTHERS = 0.8, 0.9
+_NO_IDLE_SHARE = 0.1
 
 
 class CpuUse(NamedTuple):
@@ -86,13 +87,16 @@ def percents(load: Load | None) -> Percents:
 
 
 def judge_load(load: Load, entity: Entity, *, is_jvm: bool = True) -> Iterator[Finding]:
-    """Garbage collection that uses most of the CPU; a shortage of CPUs."""
+    """Garbage collection that uses most of the CPU; a CPU quota that runs out; a shortage of CPUs."""
     if load.elapsed_s < _SHORTEST_S:
         return
     use = cpu_use(load)
     if is_jvm:
         yield from _collects(load, use, entity)
-    waits = cpu_waits(load, entity.id)
+    quota, waits = most_throttled(load.quotas or ()), cpu_waits(load, entity.id)
+    closer = shell.command("opskit", "cswitch", entity.name)
+    throttled = quota and judge_quota(quota, entity.name, next_=closer, window_s=load.elapsed_s)
+    yield from (throttled,) if throttled else ()
     if waits is not None and waits.is_shortage:
         yield Finding(
             "jvm-cpu-wait", "warning", entity, waits.summary,
@@ -137,10 +141,10 @@ def cpu_waits(load: Load, pid: object) -> Waits | None:
         return None
     said = f"threads wait {percent(share)} of the time for a CPU"
     closer = shell.command("opskit", "cswitch", pid)
-    throttled = load.throttled_percent or 0.0
-    if throttled >= _THROTTLED_PERCENT:
-        why = f"the CPU quota of its cgroup ran out in {percent(throttled / 100)} of the periods"
-        return Waits(f"{said}: {why}", closer, share >= _STARVED_BY_QUOTA)
+    quota = most_throttled(load.quotas or ())
+    if quota is not None and throttled_share(quota) >= THROTTLED_SHARE:  # a finding of its own
+        why = f"the CPU quota of {quota.path} ran out in {percent(throttled_share(quota))} of the periods"
+        return Waits(f"{said}: {why}", closer)
     if load.cpus is None or load.idle_share is None:
         return Waits(f"{said} (whether a CPU was free is unknown)")
     cpus = plural(load.cpus, "CPU")

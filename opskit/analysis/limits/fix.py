@@ -6,8 +6,8 @@ import re
 from typing import TYPE_CHECKING
 
 from opskit import shell
-from opskit.analysis.limits.origin import container_of, pam_source
-from opskit.proc.config.systemd_units import owner_of_path
+from opskit.analysis.limits.origin import container_of, docker_id, pam_source
+from opskit.analysis.unit_property import set_property
 
 if TYPE_CHECKING:
     from opskit.analysis.limits.limit import Limit
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 _PRLIMIT = {"RLIMIT_AS": "as", "RLIMIT_DATA": "data", "RLIMIT_MEMLOCK": "memlock", "RLIMIT_NPROC": "nproc"}
 _PAM_ITEM = {"RLIMIT_STACK": "stack", **_PRLIMIT}
 _PLAIN_NAME = re.compile(r"[A-Za-z_][\w.@-]*", re.ASCII)
-# Where only root makes cgroups: in a subtree that is delegated to a user, a directory may have any container's name.
-_DOCKERS_OWN = re.compile(r"/docker/([0-9a-f]{64})|(?:/[^/]+\.slice)*/docker-([0-9a-f]{64})\.scope")
 _USUAL_STACK = 8 << 20
 _LARGEST_PID_MAX = 4194304
 _FIXED = {
@@ -42,10 +40,10 @@ def fix(limit: Limit, facts: ThreadLimitFacts, stack: Stack) -> str | None:
         arenas = "; or start it with MALLOC_ARENA_MAX=2" if limit.name == "RLIMIT_AS" and limit.note else ""
         return f"{live} (now); {_lasting(limit, facts, wanted)} (for good){arenas}"
     if limit.name == "pids.max":
-        return _pids_fix(limit, facts.sources)
+        return pids_fix(limit, may_be_unit=bool(facts.sources.unit))
     if limit.cgroup is not None:
         wanted = max(2 * int(limit.value or 0), 64)
-        of_unit = None if container_of(limit.cgroup) else set_property(limit, f"MemoryMax={wanted}")
+        of_unit = None if container_of(limit.cgroup) else set_property(limit.cgroup, f"MemoryMax={wanted}")
         return of_unit or written(limit, wanted)
     if limit.name.startswith(("kernel.", "vm.")):
         wanted = _LARGEST_PID_MAX if limit.name == "kernel.pid_max" else _raised(limit)
@@ -95,29 +93,17 @@ def _stack_fix(stack: Stack, facts: ThreadLimitFacts) -> str:
     return f"ulimit -s 8192, then start it anew; for good: {line} (KB); in Python: threading.stack_size(8 << 20)"
 
 
-def set_property(limit: Limit, assignment: str) -> str | None:
-    """The command that sets a property of the unit whose cgroup this is; None where it is no unit's own."""
-    found = owner_of_path(limit.cgroup or "")
-    if found is None or not found.is_own:
-        return None
-    words = ("set-property", *shell.operands(found.unit), assignment)
-    if found.manager_uid is None:
-        return shell.command("systemctl", *words)
-    # Root's own `systemctl --user` is another manager, which may have a unit of this name.
-    as_user = ("sudo", "-u", f"#{found.manager_uid}", f"XDG_RUNTIME_DIR=/run/user/{found.manager_uid}")
-    return shell.command(*as_user, "systemctl", "--user", *words)
-
-
 def written(limit: Limit, wanted: int) -> str:
     """The command that writes a cgroup's limit file."""
     return shell.command("echo", wanted, shell.Syntax(">"), limit.source)
 
 
-def _pids_fix(limit: Limit, sources: LimitSources) -> str:
+def pids_fix(limit: Limit, *, may_be_unit: bool = True) -> str:
+    """The command that doubles a cgroup's pids.max."""
     path, wanted = limit.cgroup or "", _raised(limit)
     if container_of(path) and "kubepods" in path:
         return "podPidsLimit in the kubelet's configuration"
-    if container := _DOCKERS_OWN.fullmatch(path):
-        return shell.command("docker", "update", "--pids-limit", wanted, (container[1] or container[2])[:12])
-    of_unit = set_property(limit, f"TasksMax={wanted}") if sources.unit else None
+    if container := docker_id(path):
+        return shell.command("docker", "update", "--pids-limit", wanted, container)
+    of_unit = set_property(path, f"TasksMax={wanted}") if may_be_unit else None
     return of_unit or written(limit, wanted)

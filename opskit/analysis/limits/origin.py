@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from opskit.proc.config.pam_limits import PamLimit
 
 _CONTAINER = re.compile(r"(?:docker[-/]|libpod-|cri-containerd-|crio-)([0-9a-f]{12,64})|/([0-9a-f]{64})(?:/|$)")
+# Where only root makes cgroups: in a subtree that is delegated to a user, a directory may have any container's name.
+_DOCKERS_OWN = re.compile(r"/docker/([0-9a-f]{64})|(?:/[^/]+\.slice)*/docker-([0-9a-f]{64})\.scope")
+_SHORT_ID = 12
 _DEFAULT_TASKS_MAX_SHARE = 0.15  # systemd-system.conf(5), DefaultTasksMax
 _SLICE_TASKS_MAX_SHARE = 0.33
 _SUFFIXES = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40, "P": 1 << 50, "E": 1 << 60}
@@ -172,3 +175,9 @@ def container_of(path: str) -> str | None:
     """The container's id in a cgroup's path, as Docker, Podman, containerd and CRI-O write it."""
     match = _CONTAINER.search(path)
     return (match[1] or match[2]) if match else None
+
+
+def docker_id(path: str) -> str | None:
+    """The short id of the container that Docker made in this cgroup; None for any other."""
+    found = _DOCKERS_OWN.fullmatch(path)
+    return found and (found[1] or found[2])[:_SHORT_ID]

@@ -11,6 +11,7 @@ from opskit.analysis.mem.result import Result
 from opskit.analysis.mem.suspects import is_waste, suspects, waste_share
 from opskit.analysis.mem.trend import trend
 from opskit.analysis.mem.words import fate, ways_out, who
+from opskit.analysis.near_limit import is_near_limit
 from opskit.proc.cgroup.memory import tightest
 from opskit.proc.ranges import KINDS
 from opskit.quantities import duration, percent, plural, short_size, size
@@ -24,10 +25,10 @@ if TYPE_CHECKING:
     from opskit.collect.mem.facts import Facts, Member
     from opskit.proc.cgroup.memory import MemoryGroup
 
-NEAR, _NEAR_BYTES = 0.9, 1 << 30  # of the limit is used by what cannot be reclaimed; more than this left is room enough
 _SOON_S = 24 * 3600.0
 _LEAST_RISE, _RISE_OF_RSS = 4 << 20, 0.01  # in the looks; less is shown and is no finding
 _OF_LIMIT = 0.1  # shared memory without a process: from then on it is a waste
+_OF_CGROUPS = ("memory-near-limit", "memory-throttled", "oom-counted")
 _SUMS = {"rss": "resident memory", "cgroup": "the memory of its cgroup", "direct": "direct buffers"}
 # A row that explains another: direct buffers are malloced, a class loader takes three times more of malloc than of metaspace.
 _EXPLAINS = (
@@ -61,6 +62,8 @@ def _finding(
     process = facts.process
     inside = Entity("cgroup", level.path) if level is not None else None
     entity = Entity("process", process.pid, process.start_ticks, inside)
+    if inside is not None and code in _OF_CGROUPS:
+        entity = inside
     share = None if share is None else round(share, 4)
     return Finding(code, severity, entity, f"{who(facts)} {summary}", evidence, fix, next_, share, window_s)
 
@@ -100,7 +103,7 @@ def _limits(facts: Facts, found: Headroom | None) -> Iterator[Finding]:
 
 def _is_near(facts: Facts, level: MemoryGroup) -> bool:
     used = (level.pinned_bytes or 0) - unsure_bytes(facts, level)
-    return level.limit_bytes is not None and used >= max(NEAR * level.limit_bytes, level.limit_bytes - _NEAR_BYTES)
+    return level.limit_bytes is not None and is_near_limit(used, level.limit_bytes)
 
 
 def _outgrows(found: Headroom) -> str:
@@ -214,7 +217,7 @@ def _kills(facts: Facts, looks: Sequence[Facts]) -> Iterator[Finding]:
             times = plural(lately or group.oom_kills, "process", "processes")
             when = "in the window" if lately else "since it was made"
             yield _finding(
-                facts, "memory-kills-counted", "error" if lately else "note",
+                facts, "oom-counted", "error" if lately else "note",
                 f"runs in {group.path}, in which the kernel killed {times} {when}", f"oom_kill of {group.path}", level=group,
                 next_=shell.command("opskit", "oom"),
             )  # fmt: skip

@@ -177,7 +177,7 @@ def _deadlock(
     keys: Sequence[bytes],
     bystanders: frozenset[int],
 ) -> Finding:
-    sides = [(_pipe_name(key), *_sides(blocks, key, uses[key])) for key in keys]
+    sides = [(pipe_name(key), *_sides(blocks, key, uses[key])) for key in keys]
     parts = []
     for name, writers, readers in sides:
         others = [reader for reader in readers if reader.pid not in bystanders]
@@ -197,11 +197,18 @@ def _deadlock(
     severity: Severity = "warning" if hidden or bystanders else "error"
     pids = sorted({process.pid for _, writers, _ in sides for process in writers})
     summary = f"{start}: {listed(parts, MOST_NAMES, '; ')}; {proof}"
-    entity = Entity("pipe", sides[0][0])
+    entity = _entity(sides[0][0], sides[0][1])
     return Finding("pipe-deadlock", severity, entity, summary, _EVIDENCE, fix=breaks(pids), next=_closer(facts, pids))
 
 
-def _pipe_name(key: bytes) -> str:
+def _entity(name: str, writers: Sequence[Process]) -> Entity:
+    """The pipe, in the first process that is blocked on it."""
+    inside = Entity("process", writers[0].pid, writers[0].start_ticks) if writers else None
+    return Entity("pipe", name, inside=inside)
+
+
+def pipe_name(key: bytes) -> str:
+    """`pipe:[INODE]`."""
     kind, inode, _ = identity(key)
     return f"{kind}:[{inode}]"
 
@@ -226,7 +233,7 @@ def _full_pipe(facts: Facts, blocks: Blocks, key: bytes, said: str, uses: Sequen
     A reader that waits for a user, a disk or a network reads on by itself: it is a warning only where every reader is idle.
     """
     stuck, waiting_for = _sides(blocks, key, uses)
-    entity = Entity("pipe", _pipe_name(key))
+    entity = _entity(pipe_name(key), stuck)
     code, next_ = "pipe-full-writer-blocked", _closer(facts, sorted(each.pid for each in stuck))
     if not facts.ask.everywhere or key in blocks.drained:
         return Finding(code, "note", entity, said, _EVIDENCE, next=next_)

@@ -223,7 +223,7 @@ def _collections(entity: Entity, totals: Totals, operations: Sequence[Operation]
         return None
     share = group.stopped_s / totals.elapsed_s
     return Finding(
-        "collections-dominate", "warning", entity,
+        "jvm-gc-share", "warning", entity,
         f"garbage collections stop the application for {percent(share)} of the time",
         ", ".join(f"{row.name} {row.safepoints:,} x {duration(row.stopped_avg_s)}" for row in group.rows[:4]),
         "a larger heap, or repair of a leak; -Xlog:gc* (before JDK 9 -XX:+PrintGCDetails) logs the cause of each collection",

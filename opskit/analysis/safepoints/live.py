@@ -5,9 +5,11 @@ from __future__ import annotations
 from itertools import takewhile
 from typing import TYPE_CHECKING, TypeVar
 
-from opskit.analysis.finding import Entity, Finding, Severity, most_severe_first
+from opskit.analysis.cpu_quota import judge_quota, most_throttled
+from opskit.analysis.finding import HOST, Entity, Finding, Severity, most_severe_first
 from opskit.analysis.safepoints.advice import TOO_MUCH_TTSP, Jdk, advise, verdict
 from opskit.analysis.safepoints.stops import Totals
+from opskit.proc.cgroup.limits import limits_since
 from opskit.quantities import duration, percent
 from opskit.records import NamedTuple
 from opskit.shell import command
@@ -16,8 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from opskit.collect.safepoints.live import Facts, Reading
+    from opskit.proc.cgroup.limits import CpuLimit
 
-_THROTTLED_SHARE = 0.01
 _STALLED_SHARE = 0.05
 _FAULTS_PER_S = 50.0
 _CROWDED_SHARE = 0.5  # of the time with a task waiting for a CPU; without pressure figures, twice as many tasks as CPUs
@@ -40,6 +42,7 @@ class Interval(NamedTuple):
     major_faults: int | None
     waiting: bool
     late_thread: str | None
+    quota: CpuLimit | None = None  # the one that was used up most often, with the periods of the interval
 
 
 class Result(NamedTuple):
@@ -89,6 +92,7 @@ def between(earlier: Reading, later: Reading, begun_s: float) -> Interval:
         Totals(safepoints, stopped_s, _gain(earlier.ttsp_s, later.ttsp_s), elapsed_s, safepoints),
         _gain(earlier.throttled_s, later.throttled_s), _gain(earlier.throttled_periods, later.throttled_periods), cpu,
         memory, io, later.runnable, _gain(earlier.major_faults, later.major_faults), later.waiting, later.late_thread,
+        most_throttled(limits_since(earlier.quotas, later.quotas)),
     )  # fmt: skip
 
 
@@ -116,14 +120,9 @@ def _delays(entity: Entity, whole: Interval, waited_s: float, facts: Facts) -> I
             "wait for the loop to end, or restart the JVM; a counted loop without polls is the usual cause",
             next=busy, window_s=waited_s,
         )  # fmt: skip
-    if whole.throttled_s is not None and whole.throttled_s / elapsed_s >= _THROTTLED_SHARE:
-        yield Finding(
-            "cpu-throttled", "warning", entity,
-            f"the CPU quota was used up: threads were held back for {duration(whole.throttled_s)}, summed over the CPUs",
-            f"cpu.stat: {whole.throttled_periods or 0} more throttled periods in {duration(elapsed_s)}",
-            "raise the CPU limit, or start fewer threads (-XX:ActiveProcessorCount, -XX:ParallelGCThreads)",
-            next=waits, window_s=elapsed_s,
-        )  # fmt: skip
+    if whole.quota is not None:
+        throttled = judge_quota(whole.quota, f"{facts.pid} ({facts.name})", next_=waits, window_s=elapsed_s)
+        yield from () if throttled is None else (throttled,)
     if memory_share is not None and memory_share >= _STALLED_SHARE:
         who, own = "tasks of its cgroup", ""
         if facts.pressure_of != "cgroup":
@@ -131,7 +130,7 @@ def _delays(entity: Entity, whole: Interval, waited_s: float, facts: Facts) -> I
         # Without a major fault it may be others' pressure alone.
         spared = facts.pressure_of != "cgroup" and faults == 0
         yield Finding(
-            "memory-pressure", "note" if spared else "warning", entity,
+            "memory-pressure", "note" if spared else "warning", Entity("cgroup", facts.cgroup) if facts.cgroup else HOST,
             f"{who} waited for memory {percent(memory_share)} of the time: pages are reclaimed, refaulted or swapped in",
             f"memory pressure, some: {duration(memory_share * elapsed_s)} of {duration(elapsed_s)}{own}",
             "more memory for the cgroup, a smaller heap, no swap for JVMs", command("vmstat", 1), memory_share, elapsed_s,
@@ -149,7 +148,7 @@ def _delays(entity: Entity, whole: Interval, waited_s: float, facts: Facts) -> I
     if facts.cpus is not None and others is not None and crowd is not None and others > crowd * facts.cpus:
         psi = "" if waited is None else f"; some task waited for a CPU {percent(waited)} of the time"
         yield Finding(
-            "runnable-above-cpus", severity, entity,
+            "runnable-above-cpus", severity, HOST,
             f"more threads want to run than there are CPUs: {others:.1f} on average for {facts.cpus}",
             f"/proc/loadavg at each sample{psi}",
             "move other load away, start fewer threads, or add CPUs: a thread that does not run cannot stop either",

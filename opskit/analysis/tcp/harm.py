@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from opskit.analysis.tcp.result import Group, Judged
     from opskit.analysis.tcp.window import Window
 
-_THROUGHOUT, _LATE_S, _WHOLE_S = 0.9, 1.0, 1.0
+_THROUGHOUT, _LATE_S, _WHOLE_S = 0.9, 1.0, 0.95
 _FEWEST_RESENT, _FEWEST_SENT = 10, 200  # segments
 _OF_ALL_SENT = 0.05  # one of thousands of clients with a bad line is no trouble of this machine
 _CLIENTS_LOSS = 0.05

@@ -114,7 +114,7 @@ class _Scan:
         systems = [
             FileSystem(
                 one.device, one.place, one.fs_type, one.space.size_bytes, one.space.free_bytes, one.space.inodes,
-                one.space.free_inodes, _largest_first(self.on_disk.get(one.device, ())),
+                one.space.free_inodes, _largest_first(self.on_disk.get(one.device, ())), one.space.reserved_bytes,
             )
             for one in self._systems.found.values()
             if one.space.size_bytes and not one.space.read_only

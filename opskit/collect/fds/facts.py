@@ -117,6 +117,8 @@ class DeletedFile(NamedTuple):
 class FileSystem(NamedTuple):
     """A local file system. `files`: deleted and held, the largest first. Free: for users without rights. Inodes None: it does not count them.
 
+    `reserved_bytes`: free for root alone.
+
     `mount` empty, sizes None: where the files are is not mounted now, or nowhere that could be read. One that opskit does not see is below
     /proc/PID/root.
     """
@@ -129,6 +131,7 @@ class FileSystem(NamedTuple):
     inodes: int | None
     free_inodes: int | None
     files: tuple[DeletedFile, ...]
+    reserved_bytes: int = 0
 
 
 class Unattached(NamedTuple):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from opskit.collect.fds.facts import HostFacts, Near, User
 from opskit.collect.fds.refused import OUTSIDE
 from opskit.proc.fd_scan import FdScan, FdScanner
+from opskit.proc.files.file_nr import read_file_nr
 from opskit.proc.files.limits import is_nearly_full
 from opskit.proc.files.status import parse_status
 from opskit.proc.files.sysctl import read_sysctl
@@ -16,7 +17,7 @@ from opskit.proc.open_files import open_files, raise_limit
 from opskit.proc.process import command_name
 from opskit.proc.visibility import coverage_lines, hides_processes
 from opskit.proc.watches import EPOLL, INOTIFY, payer, read_watchers, watcher_fds
-from opskit.quantities import integer, plural
+from opskit.quantities import plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -62,8 +63,8 @@ def collect_host(host: Host) -> HostFacts:
     )
     users = _Users(host)
     return HostFacts(
-        nearest=_nearest(host, taken),
-        file_nr=fs.maybe(_file_nr, "sys", "fs", "file-nr"),
+        nearest=name_near(host, taken),
+        file_nr=read_file_nr(fs),
         inotify_instances=users.of(instances, [1] * len(instances)),
         inotify_watches=users.of(instances, [one.watches or 0 for one in instances]),
         epoll_watches=users.of(epolls, [one.watches or 0 for one in epolls]),
@@ -85,7 +86,7 @@ def _missing(fs: ProcFS, scan: FdScan[list[tuple[str, Place]]], *, is_known: boo
         yield "inotify instances and epolls that forks share could not be told apart (kcmp): equal ones count once"
 
 
-def _nearest(host: Host, taken: Iterable[tuple[int, OpenFiles]]) -> tuple[Near, ...]:
+def name_near(host: Host, taken: Iterable[tuple[int, OpenFiles]]) -> tuple[Near, ...]:
     """The processes with the largest shares of their limits."""
     ordered = sorted(taken, key=lambda each: (each[1].free / max(each[1].limit.soft, 1), -each[1].taken))
     nearest = (_near(host, pid, files) for pid, files in ordered[:_MOST_NEAR])
@@ -98,14 +99,6 @@ def _near(host: Host, pid: int, files: OpenFiles) -> Near:
         status = host.fs.maybe(parse_status, pid, "status")
         fix = raise_limit(host.fs, pid, status, files.limit)[0] if status is not None else None
     return Near(host.process(pid), files, fix)
-
-
-def _file_nr(text: str) -> tuple[int, int] | None:
-    """`593 0 2466177` of fs.file-nr: open files, those unused (0 since Linux 2.6), and fs.file-max."""
-    words = [integer(word) for word in text.split()]
-    if len(words) != 3 or words[0] is None or words[2] is None:
-        return None
-    return words[0], words[2]
 
 
 class _Users:

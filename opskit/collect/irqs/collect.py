@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from opskit.collect.cpu_use import cpu_use
 from opskit.collect.irqs.facts import TIMERS, Balancer, Cpu, Facts, Interrupt
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from opskit.collect.cpu_use import CpuUse
+    from opskit.collect.irqs.facts import Pinned
     from opskit.collect.irqs.interfaces import OurInterface
     from opskit.host import Host
     from opskit.proc.cpu_topology import Topology
@@ -57,8 +58,19 @@ class _Reading(NamedTuple):
     devices: Mapping[str, NetDev]
 
 
+class Threads(Protocol):
+    """The threads that may not use all CPUs, over a window."""
+
+    balancers: list[int]
+
+    def end(self, elapsed_s: float, online: frozenset[int], /) -> tuple[Pinned, ...]:
+        """Those that ran, the busiest first."""
+
+
 class Collector:
     """Looks once, or again and again for a watch: then each window begins where the last one ended."""
+
+    enters_namespaces = True  # to see which interfaces there steer packets to a CPU
 
     def __init__(self, host: Host, window_s: float, watch: bool = False) -> None:
         """Check the tree. Raises NotSupported for a copy, which has no rates."""
@@ -87,11 +99,11 @@ class Collector:
 
     def _begin(self) -> tuple[_Reading, ThreadScan]:
         """The threads first: looking at thousands of them takes a part of the window."""
-        threads = ThreadScan(self._host, _usual(read_topology(self._host.fs)))
+        threads = ThreadScan(self._host, usual_cpus(read_topology(self._host.fs)))
         return self._read(), threads
 
     def _scan(self, reading: _Reading) -> ThreadScan:
-        return ThreadScan(self._host, _usual(reading.topology))
+        return ThreadScan(self._host, usual_cpus(reading.topology))
 
     def _read(self) -> _Reading:
         fs = self._host.fs
@@ -117,7 +129,7 @@ class Collector:
             host.sleep(max(0.0, end_s - host.monotonic()))
             return losses()
 
-    def _facts(self, first: _Reading, last: _Reading, threads: ThreadScan, losses: Mapping[int, float]) -> Facts:
+    def _facts(self, first: _Reading, last: _Reading, threads: Threads, losses: Mapping[int, float]) -> Facts:
         host, topology = self._host, last.topology
         elapsed_s = max(last.at_s - first.at_s, 1e-6)
         ours = our_interfaces(host.fs, first.devices, last.devices, elapsed_s)
@@ -125,7 +137,7 @@ class Collector:
         cpus = tuple(_measured(cpu, losses.get(cpu.use.cpu)) for cpu in _cpus(first, last, elapsed_s, interrupts))
         interfaces = tuple(each.interface for each in ours)
         steered = _steered_from_elsewhere(cpus, ours)
-        others, missing = other_interfaces(host, steered) if steered else ((), ())
+        others, missing = other_interfaces(host, steered) if steered and self.enters_namespaces else ((), ())
         left_alone = topology.isolated | topology.tickless
         usual = host.fs.maybe(parse_cpu_mask, "irq", "default_smp_affinity")
         balancers = [read_irqbalance(host.fs, pid, left_alone) for pid in threads.balancers]
@@ -173,7 +185,7 @@ def _measured(cpu: Cpu, share: float | None) -> Cpu:
     return cpu if share is None else cpu._replace(use=with_loss(cpu.use, share), is_measured=True)
 
 
-def _usual(topology: Topology) -> frozenset[int]:
+def usual_cpus(topology: Topology) -> frozenset[int]:
     """The CPUs of a thread that nobody has pinned: the scheduler leaves alone those that are isolated."""
     online = frozenset(topology.online)
     return online - topology.isolated or online

@@ -18,7 +18,7 @@ from opskit.proc.thread_names import thread_name
 from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
     from opskit.host import Host
     from opskit.proc.files.schedstat import SchedStat
@@ -39,14 +39,14 @@ class _Thread(NamedTuple):
 class ThreadScan:
     """What one pass has found. `balancers`: PIDs of processes of root with irqbalance's name."""
 
-    def __init__(self, host: Host, usual: frozenset[int]) -> None:
-        """Read the affinity of all threads. `usual`: the CPUs of a thread that nobody has pinned."""
+    def __init__(self, host: Host, usual: frozenset[int], pids: Collection[int] = ()) -> None:
+        """Read the affinity of all threads. `usual`: the CPUs of a thread that nobody has pinned. `pids`: of these processes alone."""
         self._host, self._is_own = host, host.is_own
         self.balancers: list[int] = []
         ourselves = optional(host.fs.link, "self", default=b"")
         self._threads = [
             thread
-            for pid in host.fs.pids()
+            for pid in (pids or host.fs.pids())
             if b"%d" % pid != ourselves
             for thread in self._pinned_of(pid, usual)
         ]  # fmt: skip

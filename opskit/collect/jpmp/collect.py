@@ -249,7 +249,8 @@ def _sample(
     # Sockets and cgroups: not needed for files.
     from opskit.collect.jpmp.sampling import Sampler
     from opskit.collect.jpmp.virtual import FIRST_JDK, add_virtual_threads
-    from opskit.jvm.attach.client import DEFAULT_TIMEOUT_S, AttachClient
+    from opskit.jvm.attach.client import AttachClient
+    from opskit.jvm.attach.target import DEFAULT_TIMEOUT_S
     from opskit.proc.cgroup.owner import unit_of
     from opskit.proc.cgroup.tree import parse_cgroup
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from opskit.jvm.perfdata.counters import collector, gc_work, heap
 from opskit.jvm.perfdata.stop_clock import CounterReader
-from opskit.proc.cgroup.limits import read_periods, throttled_percent
+from opskit.proc.cgroup.limits import cpu_limits_of, limits_since
 from opskit.proc.files.cpu_times import parse_cpu_list, parse_cpu_times
 from opskit.proc.files.stat import parse_stat
 from opskit.proc.files.status import parse_status
@@ -14,12 +14,12 @@ from opskit.proc.thread_cpu import ThreadCpu
 from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from opskit.host import Host
     from opskit.jvm.perfdata.counters import Heap
     from opskit.jvm.perfdata.hsperfdata import PerfData
-    from opskit.proc.cgroup.limits import Periods
+    from opskit.proc.cgroup.limits import CpuLimit
     from opskit.proc.files.cpu_times import CpuTime
     from opskit.proc.files.stat import ProcStat
     from opskit.proc.thread_cpu import ThreadTimes
@@ -31,7 +31,7 @@ class Load(NamedTuple):
     """What a JVM's threads did in `elapsed_s`, by native id: ms on a CPU and ms waiting for one; the names of busy ones.
 
     `used_s`: the whole process, with threads that ended. `pauses`, `pause_s`: of the collector. `cpus`: those that it may
-    use; `idle_share`: how much of them nobody used. None: unknown.
+    use; `idle_share`: how much of them nobody used. `quotas`: of its cgroups, with the periods of the run. None: unknown.
     """
 
     elapsed_s: float
@@ -45,7 +45,15 @@ class Load(NamedTuple):
     heap: Heap | None
     cpus: int | None
     idle_share: float | None
-    throttled_percent: float | None
+    quotas: Sequence[CpuLimit] | None = None
+
+    @property
+    def throttled_percent(self) -> float | None:
+        """The share of the scheduler periods in which a quota ran out, of the most throttled cgroup; 0 without a quota."""
+        if self.quotas is None:
+            return None
+        shares = (100 * (each.throttled_periods or 0) / each.periods for each in self.quotas if each.periods)
+        return max((0.0, *shares))
 
 
 class _Moment(NamedTuple):
@@ -53,7 +61,7 @@ class _Moment(NamedTuple):
     stat: ProcStat | None
     threads: ThreadTimes
     perf: PerfData | None
-    periods: Periods | None
+    quotas: Sequence[CpuLimit] | None
     cpus: Mapping[int, CpuTime]
 
 
@@ -96,7 +104,7 @@ class LoadMeter:
             last.perf and heap(last.perf),
             len(cpus) or None,
             _idle_share(cpus),
-            None if first.periods is None or last.periods is None else throttled_percent(first.periods, last.periods),
+            None if first.quotas is None or last.quotas is None else limits_since(first.quotas, last.quotas),
         )
 
     def _read(self) -> _Moment:
@@ -106,7 +114,7 @@ class LoadMeter:
             fs.maybe(parse_stat, pid, "stat"),
             self.threads.read(),
             self._counters.read(),
-            read_periods(fs, pid),
+            cpu_limits_of(fs, pid),
             fs.maybe(parse_cpu_times, "stat", default={}),
         )
 

@@ -253,7 +253,8 @@ def _namespace_owner(host: Host, pid: int, user_namespace: bytes | None) -> int 
 
 
 def _filter_answer(host: Host, ask: Request, status: Status) -> str | None:
-    if status.fields.get("Seccomp") != "2" or (status.threads or 1) > 1 or not host.is_own:
+    is_filtered = status.fields.get("Seccomp") == "2" and (status.threads or 1) <= 1
+    if not is_filtered or not ask.traces or not host.is_own:
         return None
     from opskit.proc.kernel.seccomp import filter_answer, own_answer
     from opskit.proc.kernel.syscalls import can_start_a_thread, clone3_errno, seccomp_filters

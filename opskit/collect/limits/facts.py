@@ -23,11 +23,15 @@ if TYPE_CHECKING:
 
 
 class Request(NamedTuple):
-    """What to read. `uses`: also the use of rlimits that do not concern threads. `is_opskit`: the process is opskit itself."""
+    """What to read. `uses`: also the use of rlimits that do not concern threads. `is_opskit`: the process is opskit itself.
+
+    `traces`: its seccomp filters may be read, for which it is attached to by ptrace(2).
+    """
 
     process: Process
     uses: bool = False
     is_opskit: bool = False
+    traces: bool = True
 
 
 class Ancestor(NamedTuple):

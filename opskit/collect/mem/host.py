@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Optional
 
 from opskit.collect.mem.segments import creator_of
 from opskit.errors import BadInput, NotSupported
@@ -27,7 +27,7 @@ from opskit.proc.visibility import coverage_lines, more_rights_show_more
 from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from opskit.host import Host
     from opskit.proc.cgroup.owner import CgroupOwner
@@ -36,6 +36,8 @@ if TYPE_CHECKING:
     from opskit.proc.files.status import Status
     from opskit.proc.fs import ProcFS
     from opskit.proc.hugepages import HugePool
+
+    IsShort = Callable[[Mapping[str, int], Optional[Arc]], bool]
 
 # Reading smaps_rollup takes 21 ms of CPU per GiB resident, and waits for a process that changes its mappings: the largest processes first,
 # until this much time has gone.
@@ -100,8 +102,11 @@ class HostFacts(NamedTuple):
     missing: tuple[str, ...] = ()
 
 
-def collect_host(host: Host, top: int | None = None) -> HostFacts:
-    """Look once. `top`: for how many processes PSS is read at least. Raises NotSupported without meminfo, and BadInput."""
+def collect_host(host: Host, top: int | None = None, is_short: IsShort | None = None) -> HostFacts:
+    """Look once. `top`: for how many processes PSS is read at least. Raises NotSupported without meminfo, and BadInput.
+
+    `is_short`: look quickly, without PSS, memfds and other mount namespaces, and at processes only where it says that memory is short.
+    """
     fs, missing = host.fs, []
     try:
         meminfo = fs.load(parse_meminfo, "meminfo")
@@ -116,9 +121,10 @@ def collect_host(host: Host, top: int | None = None) -> HostFacts:
     # With --proc alone, /sys and the cgroups here belong to another machine than the tree.
     whole_tree = bool(fs.root) or host.is_own
     pools = read_huge_pools(fs, meminfo) if whole_tree else ()
-    processes, notes = read_processes(host, top or _LEAST)
+    arc = read_arc(fs)
+    processes, notes = _processes(host, top or _LEAST, None if is_short is None else is_short(meminfo, arc))
     missing += notes
-    mounts = read_tmpfs_mounts(fs, [process.pid for process in processes])
+    mounts = read_tmpfs_mounts(fs, [process.pid for process in processes] if is_short is None else ())
     if not fs.is_live:
         missing.append("a copy does not say what its tmpfs mounts hold")
     elif mounts.unread:
@@ -130,11 +136,11 @@ def collect_host(host: Host, top: int | None = None) -> HostFacts:
     segments = tuple(fs.maybe(parse_sysvipc_shm, "sysvipc", "shm", default=[]))
     return HostFacts(
         meminfo, page_bytes, tuple(processes), mounts, segments,
-        shared=_shared_files(host, meminfo, mounts, segments, processes),
+        shared=_shared_files(host, meminfo, mounts, segments, processes) if is_short is None else (),
         pools=pools,
         slabs=_slabs(fs),
         zram_bytes=read_zram_bytes(fs) if whole_tree else 0,
-        arc=read_arc(fs),
+        arc=arc,
         balloon_bytes=max(0, vmstat.get("balloon_inflate", 0) - vmstat.get("balloon_deflate", 0)) * page_bytes,
         cpu_free_bytes=cpu_free_pages * page_bytes,
         socket_bytes=fs.maybe(parse_socket_pages, "net", "sockstat", default=0) * page_bytes,
@@ -144,11 +150,22 @@ def collect_host(host: Host, top: int | None = None) -> HostFacts:
     )  # fmt: skip
 
 
+def _processes(host: Host, least: int, is_short: bool | None) -> tuple[list[ProcessUse], list[str]]:
+    """As `read_processes`; of a quick look (`is_short` is not None) by RSS, and none where memory is not short."""
+    if is_short is None:
+        return read_processes(host, least)
+    return (_by_rss(host.fs), []) if is_short else ([], [])
+
+
+def _by_rss(fs: ProcFS) -> list[ProcessUse]:
+    found = [use for pid in fs.pids() if (use := _process(fs, pid)) is not None]
+    return sorted(found, key=lambda use: (-use.bytes, use.pid))
+
+
 def read_processes(host: Host, least: int) -> tuple[list[ProcessUse], list[str]]:
     """Every process that has memory, the largest first, and what is not known of them. `least`: read so many, also slowly."""
     fs = host.fs
-    found = [use for pid in fs.pids() if (use := _process(fs, pid)) is not None]
-    found.sort(key=lambda use: (-use.bytes, use.pid))
+    found = _by_rss(fs)
     resident = sum(use.bytes for use in found)
     end = host.monotonic() + _LEAST_S + _PER_GIB_S * resident / _GIB
     denied, late = [], 0

@@ -19,7 +19,7 @@ from opskit.errors import BadInput, NoSuchProcess, NotSupported, OpskitError
 from opskit.jvm.discover import read_perfdata
 from opskit.jvm.perfdata.hsperfdata import PerfData, parse_hsperfdata
 from opskit.jvm.perfdata.stop_clock import jdk_of, whole_stop_s
-from opskit.proc.cgroup.limits import throttling
+from opskit.proc.cgroup.limits import cpu_limits
 from opskit.proc.cgroup.owner import unit_of
 from opskit.proc.cgroup.tree import Level, ancestry, is_machine_root, parse_cgroup
 from opskit.proc.files.loadavg import parse_cpu_count, parse_loadavg
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from opskit.host import Host
+    from opskit.proc.cgroup.limits import CpuLimit
     from opskit.proc.files.stat import ProcStat
 
 # The VM thread sleeps a millisecond or less at a time while it waits for threads; idle, a second.
@@ -65,6 +66,7 @@ class Reading(NamedTuple):
     major_faults: int | None = None
     waiting: bool = False
     late_thread: str | None = None
+    quotas: Sequence[CpuLimit] = ()  # of its cgroup and of those above it
 
 
 class Request(NamedTuple):
@@ -93,6 +95,7 @@ class Facts(NamedTuple):
     late_samples: int = 0
     interrupted: bool = False
     ended: OpskitError | None = None
+    cgroup: str | None = None  # whose pressure it is
 
 
 def collect(host: Host, ask: Request, seen: Callable[[Facts], None] = lambda _: None) -> Facts:
@@ -111,7 +114,7 @@ def collect(host: Host, ask: Request, seen: Callable[[Facts], None] = lambda _: 
         for _, late_s in schedule(host, ask.interval_s, None if ask.intervals is None else ask.intervals + 1):
             readings.append(probe.read())
             late = facts.late_samples + (late_s > 0.5 * ask.interval_s)
-            facts = facts._replace(pressure_of=probe.pressure_of, late_samples=late)
+            facts = facts._replace(pressure_of=probe.pressure_of, late_samples=late, cgroup=probe.cgroup)
             if len(readings) > 1:
                 seen(facts)
     except (KeyboardInterrupt, OpskitError) as end:
@@ -141,6 +144,11 @@ class Probe:
         if self.perf.number("sun.rt.safepoints") is None:
             raise NotSupported(f"{pid} counts no safepoints: {self.perf.source} has no sun.rt.safepoints")
 
+    @property
+    def cgroup(self) -> str | None:
+        """The cgroup whose pressure is read; None: the machine's is."""
+        return self._pressures[0].path if self.pressure_of == "cgroup" else None
+
     def read(self) -> Reading:
         """Read everything at one moment. Raises NoSuchProcess where the JVM has ended."""
         stat = self._stat()
@@ -154,7 +162,7 @@ class Probe:
                 f"{self._pid} does not count its stopped time: {perf.source} has no sun.rt.safepointTime"
             )
         waiting, late = self._waiting(at_s, ttsp)
-        throttled_s, throttled_periods = self._throttled()
+        quotas, throttled_s, throttled_periods = self._throttled()
         return Reading(
             at_s=at_s,
             safepoints=safepoints,
@@ -167,6 +175,7 @@ class Probe:
             major_faults=stat.major_faults,
             waiting=waiting,
             late_thread=late,
+            quotas=quotas,
         )
 
     def _stat(self) -> ProcStat:
@@ -208,14 +217,13 @@ class Probe:
         found = (optional(ancestry, self._fs, self._pid, controller) for controller in controllers)
         return next((each.levels for each in found if each is not None), ())
 
-    def _throttled(self) -> tuple[float | None, int | None]:
-        """Seconds and periods, of the cgroup and of all above it: any of them can hold the JVM back."""
-        found = [
-            each for each in (throttling(self._fs, level) for level in self._levels) if each.throttled_s is not None
-        ]
+    def _throttled(self) -> tuple[tuple[CpuLimit, ...], float | None, int | None]:
+        """The quotas, seconds and periods, of the cgroup and of all above it: any of them can hold the JVM back."""
+        found = [each for each in cpu_limits(self._fs, self._levels) if each.throttled_s is not None]
         if not found:
-            return None, None
-        return sum(each.throttled_s or 0.0 for each in found), sum(each.throttled_periods or 0 for each in found)
+            return (), None, None
+        periods = sum(each.throttled_periods or 0 for each in found)
+        return tuple(found), sum(each.throttled_s or 0.0 for each in found), periods
 
     def _stalled(self, resource: str) -> float | None:
         for level in self._pressures:

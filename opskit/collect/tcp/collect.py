@@ -7,10 +7,18 @@ from typing import TYPE_CHECKING, TypeVar
 
 from opskit.collect.given_pids import GivenPids
 from opskit.collect.tcp.facts import Facts, Space
-from opskit.collect.tcp.gather import begin, gather, wanted
+from opskit.collect.tcp.gather import begin, bounded, gather, wanted
 from opskit.collect.tcp.owners import Owners
 from opskit.collect.tcp.records import Records
-from opskit.collect.tcp.sampling import LISTENING_HZ, MOST_ACTIVE, MOST_SAMPLED, Sampler, rate_hz
+from opskit.collect.tcp.sampling import (
+    LISTENING_HZ,
+    MOST_ACTIVE,
+    MOST_QUICK,
+    MOST_SAMPLED,
+    QUICK_HZ,
+    Sampler,
+    rate_hz,
+)
 from opskit.collect.tcp.space import NetworkSpace, our_namespace
 from opskit.collect.tcp.threads import ConnectionThreads
 from opskit.collect.windows import Windows, uneven_step
@@ -38,12 +46,13 @@ class _Window:
     """One network namespace in one window."""
 
     def __init__(
-        self, host: Host, name: bytes | None, space: NetworkSpace, first: Dump, is_wanted: Callable[[Row], bool] | None
-    ) -> None:
+        self, host: Host, name: bytes | None, space: NetworkSpace, first: Dump, is_wanted: Callable[[Row], bool] | None,
+        *, quick: bool,
+    ) -> None:  # fmt: skip
         self.name, self.space, self.first, self.last = name, space, first, first
-        self.begun = begin(first, is_wanted, _RECENT_MS)
+        self.begun = begin(first, is_wanted, *((0, 0) if quick else (_RECENT_MS,)))
         self.sampler = Sampler(host, space)
-        self.sampler.begin(self.begun.places[:_MOST_CANDIDATES])
+        self.sampler.begin(self.begun.places[: MOST_QUICK if quick else _MOST_CANDIDATES])
 
 
 class Collector:
@@ -56,6 +65,7 @@ class Collector:
         self._owners = Owners(host)
         self._threads = ConnectionThreads(host, ask)
         self._spaces: dict[bytes | None, tuple[NetworkSpace, Dump]] = {}  # with the last dump
+        self._last: tuple[Request, Sequence[_Window]] = ask, ()
         self._begun_s = host.monotonic()
         self._windows = Windows(host, ask.window_s, watch=watch)
 
@@ -71,21 +81,39 @@ class Collector:
         sampled_s = host.monotonic()
         if host.fs.is_live:
             windows = _of_living(self._read_end, windows)
-        scan = self._owners.scan(ask.pids or host.fs.pids())
+        scan = self._owners.scan(ask.pids or (() if ask.quick else host.fs.pids()))
+        facts = self._facts(ask, windows, scan)
+        if ask.quick:
+            self._last = ask, windows
+        elif not self._keeps_dumps:
+            self.close()
+        self._windows.look_done(sampled_s)
+        return facts
+
+    def with_owners(self) -> Facts:
+        """The same look of a quick form, with the processes that have the sockets."""
+        ask, windows = self._last
+        return self._facts(ask, windows, self._owners.scan(ask.pids or self._host.fs.pids()))
+
+    def close(self) -> None:
+        """Let the network namespaces go."""
+        for space, _ in self._spaces.values():
+            space.close()
+        self._spaces.clear()
+
+    def _facts(self, ask: Request, windows: Sequence[_Window], scan: SocketOwners) -> Facts:
+        host = self._host
         records = Records(self._owners)
         ends = [self._end(window, records, wanted(ask, scan)) for window in windows]
         notes = [line for window in windows for line in window.space.missing]
-        connections, closing = self._threads.add(records.connections, records.closing, notes)
-        if records.unowned:
+        connections, closing = tuple(records.connections), tuple(records.closing)
+        if not ask.quick:
+            connections, closing = self._threads.add(connections, closing, notes)
+        if records.unowned and scan.scanned:
             from opskit.proc.visibility import coverage_lines
 
-            notes += coverage_lines(host.fs, len(scan.scanned), scan.denied, len(scan.vanished))
+            notes += coverage_lines(host.fs, len(scan.scanned), scan.denied, 0 if ask.quick else len(scan.vanished))
         elsewhere = () if ask.pids else self._elsewhere(scan.counts())
-        if not self._keeps_dumps:
-            for space, _ in self._spaces.values():
-                space.close()
-            self._spaces.clear()
-        self._windows.look_done(sampled_s)
         return Facts(
             ask, max(window.last.at_s for window in windows) - min(window.first.at_s for window in windows),
             connections, tuple(records.listeners), closing, tuple(ends),
@@ -124,7 +152,7 @@ class Collector:
         known = self._spaces.get(name)
         if known is None or not self._keeps_dumps:
             known = self._spaces[name] = self._opened(pids)
-        return _Window(self._host, name, *known, is_wanted)
+        return _Window(self._host, name, *known, is_wanted, quick=self._ask.quick)
 
     def _opened(self, pids: Sequence[int | None]) -> tuple[NetworkSpace, Dump]:
         """The network namespace of the first process that has not ended by now, with its sockets. Raises NoSuchProcess."""
@@ -167,19 +195,26 @@ class Collector:
                     window.sampler.keep_most_active(MOST_ACTIVE)
             looks += 1
             if now >= listened_s:
-                listened_s = now + (_MANY_LISTENING_S if many else 1 / LISTENING_HZ)
-            step_s = 1 / rate_hz(sum(len(window.sampler.tracks) for window in windows))
+                listened_s = end_s if self._ask.quick else now + (_MANY_LISTENING_S if many else 1 / LISTENING_HZ)
+            tracked = sum(len(window.sampler.tracks) for window in windows)
+            step_s = 1 / rate_hz(tracked) if not self._ask.quick else 1 / QUICK_HZ if tracked else max(0.0, end_s - now)
             next_s = max(next_s + step_s, now + step_s / 2)  # late looks are left out
             gap_s, dice = uneven_step(step_s, dice)
             due_s = next_s + gap_s - step_s
             host.sleep(max(0.0, min(due_s, end_s) - host.monotonic()))
         for window in windows:
             window.sampler.look_at_listening()
+            if self._ask.quick:  # the looks are few: the last one ends the window
+                window.sampler.look()
 
     def _end(self, window: _Window, records: Records, is_wanted: Callable[[Row], bool] | None) -> Space:
         """Add the records of a network namespace."""
-        active_ms = round((window.last.at_s - window.first.at_s) * 1000)
-        found = gather(window.last, is_wanted, self._owners.pid_of, window.begun.ports, active_ms)
+        quick = self._ask.quick
+        active_ms = -1 if quick else round((window.last.at_s - window.first.at_s) * 1000)
+        most = (0,) if quick else ()
+        found = gather(window.last, is_wanted, self._owners.pid_of, window.begun.ports, active_ms, *most)
+        if quick:
+            found = bounded(found, window.sampler.tracks)
         records.add(window.first, window.begun, window.sampler, found)
         space = window.space
         return Space(space.name, space.source, found.states, space.end(window.last.ends()))

@@ -18,7 +18,7 @@ class Request(NamedTuple):
     """What to read. No `pids`: all connections of our network namespace. `window_s`: of one sample. `ask`: one thread dump of a JVM.
 
     `peer`: only connections with this address: a packed network, its prefix length, and a port or None. `uids`: only sockets of
-    these users; empty: of all.
+    these users; empty: of all. `quick`: two dumps, and looks at the connections with a queue alone; owners are read when they are asked for.
     """
 
     pids: tuple[int, ...] = ()
@@ -26,6 +26,7 @@ class Request(NamedTuple):
     peer: tuple[bytes, int, int | None] | None = None
     ask: bool = False
     uids: frozenset[int] = frozenset()
+    quick: bool = False
 
 
 class Owner(NamedTuple):

@@ -9,7 +9,7 @@ from opskit.proc.tcp_sockets import CLOSE_WAIT, ESTABLISHED, LISTEN, SYN_RECV, T
 from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
 
     from opskit.collect.tcp.facts import Request
     from opskit.proc.inet_diag import Row
@@ -79,8 +79,8 @@ def _of_peer(network: bytes, prefix: int, port: int | None) -> Callable[[Row], b
     return test
 
 
-def begin(dump: Dump, is_wanted: Callable[[Row], bool] | None, recent_ms: int) -> Begun:
-    """The connections of the first dump that are worth sampling: all, or those with data in the last `recent_ms` or in a queue."""
+def begin(dump: Dump, is_wanted: Callable[[Row], bool] | None, recent_ms: int, most_single: int = MOST_SINGLE) -> Begun:
+    """The connections of the first dump that are worth sampling: all, or of many those with data in the last `recent_ms` or in a queue."""
     few: list[tuple[bytes, Place]] = []
     active: list[tuple[int, int, bytes, Place]] = []
     found = Begun(0, few, {}, set(), [])
@@ -98,13 +98,13 @@ def begin(dump: Dump, is_wanted: Callable[[Row], bool] | None, recent_ms: int) -
             if is_wanted is not None and not is_wanted(row):
                 continue
             connections += 1
-            if connections <= MOST_SINGLE:
+            if connections <= most_single:
                 few.append((cookie, place(chunk, start)))
             if receive or send or sent_ms < recent_ms or received_ms < recent_ms:
                 active.append((-receive - send, min(sent_ms, received_ms), cookie, place(chunk, start)))
             if state == CLOSE_WAIT:
                 found.closing.append(row)
-    if connections > MOST_SINGLE:
+    if connections > most_single:
         active.sort(key=lambda one: one[:3])
         few = [one[2:] for one in active]
     return found._replace(connections=connections, places=few)
@@ -112,14 +112,14 @@ def begin(dump: Dump, is_wanted: Callable[[Row], bool] | None, recent_ms: int) -
 
 def gather(
     dump: Dump, is_wanted: Callable[[Row], bool] | None, pid_of: Callable[[int], int | None] | None,
-    listened: set[bytes], active_ms: int,
+    listened: set[bytes], active_ms: int, most_single: int = MOST_SINGLE,
 ) -> Gathered:  # fmt: skip
-    """Sort the last dump. `listened`: local ports that were listened on before; `active_ms`: the window."""
+    """Sort the last dump. `listened`: local ports that were listened on before; `active_ms`: the window, -1: only queues count."""
     found = Gathered({}, {}, {}, {}, {})
     single, listening, closing = found.single, found.listening, found.closing
     few: list[tuple[bytes, tuple[Key, Place]]] = []
     counts: dict[Key, list[Any]] = {}  # how many, and the place of the first one
-    left = MOST_SINGLE + 1
+    left = most_single + 1
     of_state = [0] * 256  # a state is one byte
     ports, place = set(listened), dump.place
     for chunk, rows in dump.chunks():
@@ -154,8 +154,17 @@ def gather(
                 left -= 1
                 few.append((cookie, (key, place(chunk, start))))
     found.states.update((state, number) for state, number in enumerate(of_state) if number)
-    if len(single) + sum(group[0] for group in counts.values()) <= MOST_SINGLE:
+    if len(single) + sum(group[0] for group in counts.values()) <= most_single:
         single.update(few)
     else:
         found.idle.update((key, (group[0], place(*group[1:]))) for key, group in counts.items())
     return found
+
+
+def bounded(found: Gathered, sampled: Collection[bytes]) -> Gathered:
+    """The same with at most 200 single connections: the sampled ones, then others."""
+    if len(found.single) <= MOST_SINGLE:
+        return found
+    chosen = [*(cookie for cookie in found.single if cookie in sampled), *found.single]
+    kept = dict.fromkeys(chosen[:MOST_SINGLE])
+    return found._replace(single={cookie: found.single[cookie] for cookie in kept})

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
+from opskit.collect.process_names import name_process
 from opskit.collect.tcp.facts import Owner
-from opskit.errors import OpskitError
 from opskit.proc.files.stat import parse_stat
-from opskit.proc.process import command_name
 from opskit.proc.socket_owners import Holder, SocketOwners
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from opskit.host import Host
-
-_FEWEST_THREADS = 5  # of a JVM
 
 
 class Owners:
@@ -62,20 +58,6 @@ class Owners:
         start = None if stat is None else stat.start_ticks
         known = self._names.get((pid, start))
         if known is None:
-            may_be_jvm = stat is not None and stat.threads >= _FEWEST_THREADS
-            known = self._names[pid, start] = self._name(pid, may_be_jvm=may_be_jvm)
+            found = name_process(self._host, pid)
+            known = self._names[pid, start] = found.name, found.is_jvm
         return start, *known
-
-    def _name(self, pid: int, *, may_be_jvm: bool) -> tuple[str, bool]:
-        """The name of a program, or of what a JVM runs; and whether it is a JVM."""
-        fs = self._host.fs
-        if may_be_jvm:
-            from opskit.jvm.mapped_files import parse_jvm_maps
-
-            maps = fs.maybe(parse_jvm_maps, pid, "maps")
-            if maps is not None and maps.is_jvm:
-                from opskit.jvm.discover import find_jvm
-
-                with suppress(OpskitError, OSError):
-                    return find_jvm(fs, pid, self._host.clock_ticks).main, True
-        return command_name(fs, pid), False

@@ -19,6 +19,7 @@ MOST_ACTIVE = 50
 _LOOKS_A_S = 2500
 _FEWEST_HZ, _MOST_HZ = 20, 50
 LISTENING_HZ = 4
+QUICK_HZ, MOST_QUICK = 10, 30
 
 
 def rate_hz(connections: int) -> float:

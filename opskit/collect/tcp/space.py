@@ -160,3 +160,10 @@ class NetworkSpace:
         """The host, with its counters between the last two dumps. `ends`: of all its sockets."""
         with self._inside():
             return self._reads_host.end(ends)
+
+
+def other_namespaces(host: Host) -> int:
+    """How many network namespaces beside ours the visible processes are in."""
+    ours = our_namespace()
+    found = {namespace(host.fs, pid, "net") for pid in host.fs.pids()}
+    return len(found - {ours, None}) if host.is_own else 0

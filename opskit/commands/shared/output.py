@@ -90,13 +90,12 @@ class Output(NamedTuple):
     def render(self, report: Report, *, fit_height: bool = False, screen: bool = False) -> str:
         """The report in the chosen format; for a `screen` that is redrawn no more than fits on the terminal."""
         if self.format == "table":
-            from opskit.render.formats import table
-
+            form = import_module(f"opskit.render.formats.{'table' if report.page is None else 'page'}")
             if not self.terminal:
-                return table.render(report)
+                return str(form.render(report))
             size = os.get_terminal_size(sys.stdout.fileno())
             height = (size.lines or 24) if fit_height or screen else None
-            return table.render(report, size.columns or 80, height, color=self.color, screen=screen)
+            return str(form.render(report, size.columns or 80, height, color=self.color, screen=screen))
         return str(import_module(f"opskit.render.formats.{self.format}").render(report))
 
     def write(self, content: str) -> None:

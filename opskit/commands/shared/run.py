@@ -28,6 +28,7 @@ class Run:
         self.host, self.out = host, out
         self.watching: bool = shared.get("watch", False)
         self.window_s: float | None = None if self.watching else shared.get("interval")
+        self.has_interval = shared.get("interval") is not None
         self.interval_s: float = shared.get("interval") or DEFAULT_INTERVAL_S
         self.count: int | None = shared.get("count")
         self.top: int | None = shared.get("top")  # None: not given; 0: all rows

@@ -64,8 +64,11 @@ class _Screen:
         block = self.out.render(report, fit_height=self.fit_height, screen=self.out.is_screen)
         if self.out.is_screen:
             self.out.repaint(block)
+        elif not block:
+            pass  # text that lists changes alone, and nothing has changed
         elif self.out.path is None:
-            self.out.write(block if first else "\n" + block)
+            lists_changes = self.out.format == "text" and report.page is not None
+            self.out.write(block if first or lists_changes else "\n" + block)
         else:
             self.blocks.append(block)
         aside = (*report.footer, *report.findings)

@@ -14,7 +14,7 @@ from opskit.jvm.attach import wire
 from opskit.jvm.attach.deadline import Deadline, RanOutError
 from opskit.jvm.attach.listener import Listener, has_ids
 from opskit.jvm.attach.starter import Starter
-from opskit.jvm.attach.target import AttachTarget, check_same, read_target
+from opskit.jvm.attach.target import DEFAULT_TIMEOUT_S, AttachTarget, check_same, read_target
 from opskit.proc.rights import as_owner_or_root
 
 if TYPE_CHECKING:
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     from opskit.proc.fs import ProcFS
 
-DEFAULT_TIMEOUT_S = 10.0
 _CHUNK_BYTES = 1 << 18
 # No client can attach until something else is done: the error also says how to get a thread dump without it.
 _DEAD_ENDS = frozenset({

@@ -27,6 +27,7 @@ from opskit.records import NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    from opskit.jvm.attach.listening import ListeningSockets
     from opskit.jvm.discover import Jvm
     from opskit.proc.file_space import Space
     from opskit.proc.files.maps import Mapping
@@ -152,12 +153,15 @@ class Surroundings(NamedTuple):
 
 
 class FileFinder:
-    """Looks at the files around JVMs. `user_name`: the name of a uid, or its number as text."""
+    """Looks at the files around JVMs. `user_name`: the name of a uid, or its number as text.
 
-    def __init__(self, fs: ProcFS, user_name: Callable[[int], str]) -> None:
-        self.fs, self.user_name = fs, user_name
+    `listening`: what listens, by which it connects to no socket; then it also reads the maps of no other process.
+    """
+
+    def __init__(self, fs: ProcFS, user_name: Callable[[int], str], listening: ListeningSockets | None = None) -> None:
+        self.fs, self.user_name, self.listening = fs, user_name, listening
         self.ours = f"{fs.root}/tmp"
-        self.holders = Holders(fs)
+        self.holders = Holders(fs, scans=listening is None)
         self._is_own = fs.is_own()
 
     def look(self, jvm: Jvm) -> Surroundings:
@@ -181,7 +185,7 @@ class FileFinder:
             java_major=targets.major_of_jvm(fs, jvm),
             tmp=tmp,
             # Without a descriptor for the next client, accept(2) fails, and the listener ends: such a JVM is left alone.
-            socket=None if tmp is None else self.socket(tmp.entry, name, connects=lacking is None),
+            socket=None if tmp is None else self.socket(tmp.entry, name, jvm, connects=lacking is None),
             listener=listener,
             triggers=tuple(self._triggers(jvm, tmp)) if fs.is_live else (),
             counters=self._counters(jvm, tmp, status.effective_uid),
@@ -216,11 +220,17 @@ class FileFinder:
             f"{directory.path}/{name}", f"{directory.inside.rstrip('/')}/{name}", directory.location, names
         )
 
-    def socket(self, tmp: Entry, name: str, *, connects: bool = True) -> Socket | None:
-        """The socket at a name; None where nothing is there. Unless told not to, connects to it and closes; nothing is sent."""
+    def socket(self, tmp: Entry, name: str, jvm: Jvm | None = None, *, connects: bool = True) -> Socket | None:
+        """The socket at a name; None where nothing is there. `jvm`: whose it should be; None: one that has ended.
+
+        Without `listening`, and unless told not to, connects to it and closes; nothing is sent.
+        """
         entry = self.entry_in(tmp, name)
         if entry is None or entry.kind != "socket":
             return entry and Socket(entry, False, None)
+        if self.listening is not None:
+            alive, peer = self.listening.of_jvm(jvm, name) if jvm else (self.listening.is_anywhere(name), None)
+            return Socket(entry, alive, peer)
         return Socket(entry, *(listener_at(entry.path) if self._is_own and connects else (None, None)))
 
     def _location(self, jvm: Jvm, start: Literal["root", "cwd"], path: str) -> Location:

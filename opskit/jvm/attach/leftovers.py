@@ -12,7 +12,7 @@ from opskit.quantities import integer
 from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Container, Iterable, Iterator, Sequence
 
     from opskit.jvm.attach.files import Entry, FileFinder, Tmp
     from opskit.jvm.discover import Jvm
@@ -37,10 +37,10 @@ class Leftover(NamedTuple):
 
 
 class _Living(NamedTuple):
-    """PIDs that are not left over: of JVMs with this /tmp, of any process; `wanted`: only files of these PIDs are looked at."""
+    """PIDs that are not left over: of JVMs with this /tmp, of `any` process; `wanted`: only files of these PIDs are looked at."""
 
     jvms: set[int]
-    any: set[int]
+    any: Container[int]
     wanted: Sequence[int] | None
 
 
@@ -57,7 +57,7 @@ def find_leftovers(
         tmp = finder.tmp_of(jvm)
         used.setdefault(tmp.key if tmp else None, set()).add(jvm.ns_pid)
     hidden = used.get(None, set())  # may be in any of them
-    alive = _inner_pids(finder.fs)
+    alive = _InnerPids(finder.fs) if finder.listening is None else _OwnPids(finder.fs)
     return [
         left
         for key, entry in tmps.items()
@@ -107,7 +107,26 @@ def _is_found_by(finder: FileFinder, pid: int, tmp: Entry) -> bool:
     return tmp.path == finder.ours and not finder.fs.exists(pid)
 
 
-def _inner_pids(fs: ProcFS) -> set[int]:
-    """Every PID that a living process has, in any namespace that is visible from here."""
-    found = (fs.maybe(lambda text: parse_status(text).ns_pids, pid, "status") or (pid,) for pid in fs.pids())
-    return {pid for inner in found for pid in inner}
+class _OwnPids:
+    """The PIDs of living processes here, which are looked for one by one."""
+
+    def __init__(self, fs: ProcFS) -> None:
+        self._fs = fs
+
+    def __contains__(self, pid: object) -> bool:
+        return self._fs.exists(pid)
+
+
+class _InnerPids:
+    """Every PID that a living process has, in any namespace that is visible from here; read when it is first needed."""
+
+    def __init__(self, fs: ProcFS) -> None:
+        self._fs = fs
+        self._pids: set[int] | None = None
+
+    def __contains__(self, pid: object) -> bool:
+        if self._pids is None:
+            fs = self._fs
+            found = (fs.maybe(lambda text: parse_status(text).ns_pids, each, "status") or (each,) for each in fs.pids())
+            self._pids = {each for inner in found for each in inner}
+        return pid in self._pids

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from opskit.proc.file_id import FileId
 
+DEFAULT_TIMEOUT_S = 10.0  # of an exchange with a JVM
 _SIGQUIT_BIT = 1 << 2
 _LISTENER = "Attach Listener"
 # HotSpot starts it after AttachListener::vm_start(), which deletes the socket of a dead JVM with the same PID, or its own.

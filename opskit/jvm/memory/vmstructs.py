@@ -19,7 +19,7 @@ from opskit.quantities import hexadecimal
 from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Collection, Iterator, Mapping
 
     from opskit.proc.fs import ProcFS
     from opskit.proc.memory import Memory
@@ -93,8 +93,8 @@ def _not_described(name: str) -> NotSupported:
     return NotSupported(f"this JVM's libjvm does not describe {name} in its vmStructs table")
 
 
-def read_vmstructs(fs: ProcFS, pid: int, memory: Memory) -> VmStructs:
-    """Read the tables. Raises NotSupported without a libjvm of HotSpot and where its tables cannot be read; OSError without rights."""
+def read_vmstructs(fs: ProcFS, pid: int, memory: Memory, types: Collection[str] | None = None) -> VmStructs:
+    """Read the tables; with `types` only the fields of these. Raises NotSupported without a libjvm of HotSpot and where its tables cannot be read; OSError without rights."""
     begin, path = find_libjvm(fs, pid)
     symbols = _symbols(fs, path, memory, begin)
     at = {name: u64(memory, begin + value) for name, value in symbols.items()}
@@ -102,7 +102,10 @@ def read_vmstructs(fs: ProcFS, pid: int, memory: Memory) -> VmStructs:
     fields = {
         (tables.text(type_at), tables.text(name_at)): VmField(bool(static), address if static else offset, tables.text(string_at))
         for type_at, name_at, string_at, static, offset, address in tables.entries("VMStruct")
+        if types is None or tables.text(type_at) in types
     }  # fmt: skip
+    if types is not None and fields:
+        return VmStructs(fields, {}, {}, begin)
     sizes = {tables.text(name_at): size for name_at, size in tables.entries("VMType") if size <= _LARGEST_TYPE_BYTES}
     constants = {
         tables.text(name_at): value

@@ -33,6 +33,18 @@ GC_COUNTERS = (
 )  # fmt: skip
 
 
+_GENERATIONS = [f"sun.gc.generation.{number}" for number in range(2)]
+# What heap() and running_pause_s() read.
+HEAP_COUNTERS = (
+    *(f"{name}.{what}" for name in _GENERATIONS for what in ("capacity", "maxCapacity", "spaces")),
+    *(f"{name}.space.{number}.used" for name in _GENERATIONS for number in range(8)),
+)
+PAUSE_COUNTERS = (
+    "sun.rt.createVmBeginTime",
+    *(f"sun.gc.collector.{number}.last{end}Time" for number in range(3) for end in ("Entry", "Exit")),
+)
+
+
 class Heap(NamedTuple):
     """The Java heap in bytes: used by objects (dead ones too), committed, its limit.
 

@@ -18,10 +18,10 @@ _LOCK = re.compile(r"^[0-9]+: FLOCK +\S+ +\S+ +-?[0-9]+ [0-9a-f]+:[0-9a-f]+:([0-
 
 
 class Holders:
-    """Reads /proc/locks and every process's maps once, when they are first needed."""
+    """Reads /proc/locks and every process's maps once, when they are first needed. `scans` False: reads neither, and knows nothing."""
 
-    def __init__(self, fs: ProcFS) -> None:
-        self.fs = fs
+    def __init__(self, fs: ProcFS, *, scans: bool = True) -> None:
+        self.fs, self._scans = fs, scans
         self._locks: set[int] | None = None
         self._mapped: dict[tuple[int, int], int] | None = None
         self._numbers: dict[int, int] = {}  # inode numbers of mapped files whose map_files may not be read
@@ -29,7 +29,7 @@ class Holders:
 
     def is_locked(self, inode: int) -> bool | None:
         """Whether a process holds an flock on a file of this inode number, on whatever device. None: unknown."""
-        if self._locks is None:
+        if self._locks is None and self._scans:
             self._locks = self.fs.maybe(_locked, "locks")
         return None if self._locks is None else inode in self._locks
 
@@ -43,8 +43,8 @@ class Holders:
 
     def _holders(self) -> dict[tuple[int, int], int]:
         if self._mapped is None:
-            self._mapped = {}
-            for pid in self.fs.pids():
+            self._mapped, self._hidden = {}, not self._scans
+            for pid in self.fs.pids() if self._scans else ():
                 try:
                     task = pid
                     maps = self.fs.load(str, pid, "maps")

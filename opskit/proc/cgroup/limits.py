@@ -7,7 +7,7 @@ cpu.stat               nr_periods 3600     nr_throttled 1224       throttled_use
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from opskit.proc.cgroup.memory import V1_NO_LIMIT, memory_limit_files, pinned_bytes, reclaimable_bytes
 from opskit.proc.cgroup.tree import ancestry, visible_levels
@@ -17,12 +17,12 @@ from opskit.quantities import integer
 from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Sequence
 
     from opskit.proc.cgroup.tree import Level
     from opskit.proc.fs import ProcFS
 
-Periods = dict[str, tuple[int, int]]
+N = TypeVar("N", int, float)
 
 
 class CgroupLimit(NamedTuple):
@@ -134,7 +134,8 @@ def cpu_limit(fs: ProcFS, levels: tuple[Level, ...]) -> CpuLimit:
 def quota_cpus(fs: ProcFS, level: Level) -> float | None:
     """How many CPUs one cgroup may use in each period; None: no quota."""
     if level.version == 1:
-        quota, period = level.number(fs, "cpu.cfs_quota_us"), level.number(fs, "cpu.cfs_period_us")
+        quota = level.number(fs, "cpu.cfs_quota_us")
+        period = level.number(fs, "cpu.cfs_period_us") if quota is not None and quota > 0 else None
     else:
         words = (level.load(fs, "cpu.max") or "").split()
         quota, period = map(integer, words) if len(words) == 2 else (None, None)
@@ -149,20 +150,36 @@ def throttling(fs: ProcFS, level: Level) -> Throttling:
     return Throttling(stat.get("nr_periods"), stat.get("nr_throttled"), seconds)
 
 
-def read_periods(fs: ProcFS, pid: int) -> Periods | None:
-    """(periods, throttled periods) of each cgroup above a process that counts them; None where no cgroup is visible."""
+def cpu_limits(fs: ProcFS, levels: tuple[Level, ...]) -> tuple[CpuLimit, ...]:
+    """Of a process's cgroup and those above it that count periods: the quota, and what cpu.stat counts."""
+    counted = ((level, throttling(fs, level)) for level in levels)
+    return tuple(
+        CpuLimit(each.path, quota_cpus(fs, each), *found) for each, found in counted if found.periods is not None
+    )
+
+
+def cpu_limits_of(fs: ProcFS, pid: int) -> tuple[CpuLimit, ...] | None:
+    """The same of a process; None where no cgroup is visible."""
     cgroups = optional(ancestry, fs, pid, "cpu")
-    if cgroups is None:
-        return None
-    counted = ((level.path, throttling(fs, level)) for level in cgroups.levels)
-    return {path: (found.periods, found.throttled_periods or 0) for path, found in counted if found.periods is not None}
+    return None if cgroups is None else cpu_limits(fs, cgroups.levels)
 
 
-def throttled_percent(before: Mapping[str, tuple[int, int]], after: Mapping[str, tuple[int, int]]) -> float:
-    """The share of periods in which the quota ran out, of the most throttled cgroup; 0 without a quota."""
-    pairs = ((before[path], now) for path, now in after.items() if path in before)
-    shares = (100 * (now[1] - then[1]) / (now[0] - then[0]) for then, now in pairs if now[0] > then[0])
-    return max((0.0, *shares))
+def limits_since(before: Sequence[CpuLimit], after: Sequence[CpuLimit]) -> tuple[CpuLimit, ...]:
+    """Those that were there before, with the periods since; None where a counter ran backwards."""
+    first = {limit.path: limit for limit in before}
+    return tuple(_since(first[limit.path], limit) for limit in after if limit.path in first)
+
+
+def _since(before: CpuLimit, after: CpuLimit) -> CpuLimit:
+    return after._replace(
+        periods=_gain(before.periods, after.periods),
+        throttled_periods=_gain(before.throttled_periods, after.throttled_periods),
+        throttled_s=_gain(before.throttled_s, after.throttled_s),
+    )
+
+
+def _gain(before: N | None, after: N | None) -> N | None:
+    return None if before is None or after is None or after < before else after - before
 
 
 def frozen_by(fs: ProcFS, levels: tuple[Level, ...]) -> str | None:

@@ -9,6 +9,7 @@ Max nice priority         0                    0
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 
 from opskit.errors import BadInput
 from opskit.quantities import integer
@@ -26,6 +27,7 @@ _NAMES = {
     "Max realtime priority": "RLIMIT_RTPRIO", "Max realtime timeout": "RLIMIT_RTTIME",
 }  # fmt: skip
 _NAME_WIDTH = 25
+_LONGEST = 4096  # of a kernel's text
 
 
 class Rlimit(NamedTuple):
@@ -49,6 +51,33 @@ def parse_limits(text: str, only: str | None = None) -> dict[str, Rlimit]:
     if not found:
         raise BadInput("limits", "it lists no limit", found=text)
     return found
+
+
+class SoftLimits(NamedTuple):
+    """The soft limits of RLIMIT_NOFILE and RLIMIT_NPROC; UNLIMITED where there is none."""
+
+    open_files: float
+    processes: float
+
+
+def parse_soft_limits(text: str) -> SoftLimits:
+    """These two alone, for a look at every process. Raises BadInput."""
+    return _usual(text) if len(text) <= _LONGEST else _soft_limits(text)
+
+
+def _soft_limits(text: str) -> SoftLimits:
+    return SoftLimits(_soft(text, "\nMax open files "), _soft(text, "\nMax processes "))
+
+
+_usual = lru_cache(maxsize=256)(_soft_limits)  # most processes of a machine have the same ones
+
+
+def _soft(text: str, heading: str) -> float:
+    begin = text.find(heading)
+    words = text[begin + _NAME_WIDTH : begin + 2 * _NAME_WIDTH + 22].split(None, 1) if begin >= 0 else []
+    if not words:
+        raise BadInput("limits", f"no `{heading.strip()}`", found=text)
+    return _amount(words[0], 1, heading)
 
 
 def _amount(word: str, number: int, line: str) -> float:

@@ -22,7 +22,7 @@ _OCTAL = re.compile("|".join(map(re.escape, _ESCAPED)))
 class Mount(NamedTuple):
     """One mount. `root` is the part of the file system that is mounted; `options` joins the mount's and the super block's.
 
-    `device`: `major:minor` of the super block. `source`: what was mounted, `/dev/sda1` or any other word.
+    `device`: `major:minor` of the super block. `source`: what was mounted, `/dev/sda1` or any other word. `super_options`: of all mounts of it.
     """
 
     mount_id: int
@@ -32,9 +32,16 @@ class Mount(NamedTuple):
     fs_type: str
     device: str = ""
     source: str = ""
+    super_options: tuple[str, ...] = ()
+
+    @property
+    def own_options(self) -> tuple[str, ...]:
+        """The options of this mount alone."""
+        return self.options[: len(self.options) - len(self.super_options)]
 
 
-def _unescape(word: str) -> str:
+def unescape(word: str) -> str:
+    r"""A path as the kernel and fstab write it: `\040` is a blank."""
     return _OCTAL.sub(lambda match: _ESCAPED[match[0]], word) if "\\" in word else word
 
 
@@ -47,10 +54,11 @@ def parse_mountinfo(text: str) -> list[Mount]:
         mount_id = integer(left[0])
         if not dash or len(left) < 6 or len(right) < 2 or mount_id is None or integer(left[1]) is None:
             raise BadInput("mountinfo", "not a mount line", number, line)
-        options = left[5].split(",") + (right[2].split(",") if len(right) > 2 else [])
+        shared = tuple(right[2].split(",")) if len(right) > 2 else ()
+        options = (*left[5].split(","), *shared)
         mounts.append(
             Mount(
-                mount_id, _unescape(left[3]), _unescape(left[4]), tuple(options), right[0], left[2], _unescape(right[1])
+                mount_id, unescape(left[3]), unescape(left[4]), options, right[0], left[2], unescape(right[1]), shared
             )
         )
     return mounts

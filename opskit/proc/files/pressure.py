@@ -9,7 +9,16 @@ full avg10=0.00 avg60=0.00 avg300=0.00 total=0
 from __future__ import annotations
 
 from opskit.errors import BadInput
-from opskit.quantities import integer
+from opskit.quantities import decimal, integer
+from opskit.records import NamedTuple
+
+
+class Averages(NamedTuple):
+    """The shares of the last 10, 60 and 300 s, from 0 to 1."""
+
+    of_10_s: float
+    of_60_s: float
+    of_300_s: float
 
 
 def parse_pressure(text: str) -> int | None:
@@ -27,3 +36,15 @@ def parse_pressures(text: str) -> dict[str, int]:
             raise BadInput("pressure", "not `some avg10=… total=N`", number, line)
         totals[name] = total_us
     return totals
+
+
+def parse_averages(text: str) -> dict[str, Averages]:
+    """The averages of `some` and `full`; a line without them is left out."""
+    found = {}
+    for line in text.splitlines():
+        name, *words = line.split(None, 5) or [""]
+        values = {key: decimal(value) for key, _, value in (word.partition("=") for word in words)}
+        shares = [value / 100 for key in ("avg10", "avg60", "avg300") if (value := values.get(key)) is not None]
+        if len(shares) == 3:
+            found[name] = Averages(*shares)
+    return found

@@ -86,3 +86,9 @@ def parse_block_ticks(text: str) -> int | None:
     """Clock ticks that a thread has waited for storage and swap (field 42); it stays 0 where kernel.task_delayacct is off."""
     words = text[text.rfind(")") + 1 :].split(None, 40)
     return integer(words[39]) if len(words) > 39 else None
+
+
+def parse_terminal(text: str) -> int | None:
+    """The number of the controlling terminal (field 7), 0 where there is none."""
+    words = text[text.rfind(")") + 1 :].split(None, 6)
+    return signed(words[4]) if len(words) > 5 else None

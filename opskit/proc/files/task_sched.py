@@ -2,6 +2,7 @@
 
 order-book-burn (4242, #threads: 35)
 -------------------------------------------------------------------
+se.exec_start                                :      22666478.818797
 se.nr_migrations                             :                    3
 nr_voluntary_switches                        :                   94
 nr_involuntary_switches                      :                 1208
@@ -10,7 +11,7 @@ policy                                       :                    0
 
 from __future__ import annotations
 
-from opskit.quantities import integer
+from opskit.quantities import decimal, integer
 from opskit.records import NamedTuple
 
 _RULE = "\n--------------------"  # a name of 15 bytes cannot hold it
@@ -45,3 +46,11 @@ def _number(body: str, key: str) -> int | None:
         return None
     colon = body.find(":", at, at + _LONGEST_LINE)
     return integer(body[colon + 1 : body.find("\n", colon)].strip()) if colon > 0 else None
+
+
+def parse_last_ran_ms(text: str) -> float | None:
+    """When the thread last ran, by the scheduler's clock: `se.exec_start`; None for another text."""
+    _, rule, body = text.partition(_RULE)
+    at = body.find("\nse.exec_start ") if rule else -1
+    colon = body.find(":", at, at + _LONGEST_LINE) if at >= 0 else -1
+    return decimal(body[colon + 1 : body.find("\n", colon)].strip()) if colon > 0 else None

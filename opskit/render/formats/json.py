@@ -31,11 +31,21 @@ TAIL: Sequence[Field[Report]] = (
 
 def render(report: Report) -> str:
     """The object, indented by one; names that are not UTF-8 come as escaped surrogates."""
-    parts = ((HEAD, report.about), report.document or ((), ()), (TAIL, report))
-    document = {key: each for fields, value in parts for key, each in (to_object(fields, value) or {}).items()}
+    own, value = report.document or ((), ())
+    parts = ((HEAD, report.about), (own, value), (_tail(own), report))
+    document = {key: each for fields, each_part in parts for key, each in (to_object(fields, each_part) or {}).items()}
     return json.dumps(document, indent=1, ensure_ascii=True) + "\n"
 
 
 def schema(fields: Sequence[Field[Any]]) -> Mapping[str, Any]:
     """The JSON Schema of the object of a command with these fields."""
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **object_schema([*HEAD, *fields, *TAIL])}
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        **object_schema([*HEAD, *fields, *_tail(fields)]),
+    }
+
+
+def _tail(own: Sequence[Field[Any]]) -> Sequence[Field[Report]]:
+    """The keys at the end, without those that the command fills itself."""
+    named = {field.name for field in own}
+    return [field for field in TAIL if field.name not in named]

@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from opskit.analysis.fds.deleted import advice, has_no_inodes, is_full, judge_deleted, restart, truncate
+from opskit.analysis.fds.deleted import advice, judge_deleted, restart, truncate
 from opskit.analysis.fds.host import judge_host
+from opskit.analysis.file_space import has_no_inodes, is_full
 from opskit.collect.fds.facts import DeletedFile, DeletedHolder, FileSystem, User
 from opskit.proc.process import Process
 
@@ -41,14 +42,14 @@ def test_healthy_disks():
 
 def test_full_disks():
     """Full without deleted files; full because of them; without inodes; XFS, which has no inodes when it is full."""
-    assert severities(system(100 * GIB, 0)) == {"disk-full": "warning"}
+    assert severities(system(100 * GIB, 0)) == {"disk-full": "error"}
     assert severities(system(100 * GIB, 0, held(40 * GIB, 5))) == {
-        "disk-full": "warning",
+        "disk-full": "error",
         "deleted-files-held": "warning",
     }
     assert severities(system(100 * GIB, 3 * GIB, held(40 * GIB, 5))) == {"deleted-files-held": "warning"}
-    assert severities(system(100 * GIB, 50 * GIB, inodes=1000, free_inodes=0)) == {"disk-inodes-used-up": "warning"}
-    assert severities(system(100 * GIB, 0, inodes=1000, free_inodes=0)) == {"disk-full": "warning"}
+    assert severities(system(100 * GIB, 50 * GIB, inodes=1000, free_inodes=0)) == {"disk-inodes-used-up": "error"}
+    assert severities(system(100 * GIB, 0, inodes=1000, free_inodes=0)) == {"disk-full": "error"}
 
 
 def test_unknown_sizes():

@@ -10,13 +10,19 @@ from opskit.analysis.jpmp.load import cpu_use, cpu_waits, percents, vm_thread_sh
 from opskit.collect.jpmp.collect import Facts, Sampled, Schedule
 from opskit.collect.jpmp.load import Load
 from opskit.jvm.dumps.thread_dump import ThreadDump
+from opskit.proc.cgroup.limits import CpuLimit
 
 NAMES = {1: "VM Thread", 2: "GC Thread#0", 3: "G1 Conc#0", 4: "main", 5: "GC Thread"}
 
 
+def quota(throttled):
+    """Half a CPU, used up in so many of 50 periods."""
+    return (CpuLimit("/pod", 0.5, 50, throttled, 1.0),)
+
+
 def load(used_ms, waited_ms=None, **changes):
     """A run of 5 s on two CPUs that are 50 % idle, with G1 and 20 pauses of 0.2 s in all."""
-    begun = Load(5.0, sum(used_ms.values()) / 1000, used_ms, waited_ms or {}, NAMES, "G1", 20, 0.2, None, 2, 0.5, 0.0)
+    begun = Load(5.0, sum(used_ms.values()) / 1000, used_ms, waited_ms or {}, NAMES, "G1", 20, 0.2, None, 2, 0.5, ())
     return begun._replace(**changes)
 
 
@@ -57,7 +63,7 @@ def test_collections(used_ms, changes, found):
 
 def test_collections_that_a_quota_slows_down():
     """They want more than half a CPU, and get less."""
-    assert "jvm-gc-cpu" in codes(run(load({2: 1500, 4: 300}, {2: 3000}, throttled_percent=90.0)))
+    assert "jvm-gc-cpu" in codes(run(load({2: 1500, 4: 300}, {2: 3000}, quotas=quota(45))))
 
 
 @pytest.mark.parametrize(
@@ -68,7 +74,7 @@ def test_collections_that_a_quota_slows_down():
         (12_000, {"idle_share": 0.02}, "want to run at a time, on 2 CPUs", False),
         (30_000, {"idle_share": 0.3}, "in bursts: 30 % of its 2 CPUs is idle", False),
         (30_000, {"idle_share": None}, "whether a CPU was free is unknown", False),
-        (8_000, {"throttled_percent": 60.0}, "the CPU quota of its cgroup ran out in 60 % of the periods", True),
+        (8_000, {"quotas": quota(30)}, "the CPU quota of /pod ran out in 60 % of the periods", False),
         (1_000, {"idle_share": 0.0}, None, False),
         (0, {"idle_share": 0.0}, None, False),
     ],
@@ -76,7 +82,8 @@ def test_collections_that_a_quota_slows_down():
 def test_waits_for_a_cpu(waited_ms, changes, said, found):
     """A shortage is a finding; other waits are a sentence; little is nothing."""
     live = run(load({4: 8000}, {4: waited_ms}, **changes))
-    assert codes(live) == ["jvm-cpu-wait"] * found
+    assert [code for code in codes(live) if code != "cpu-throttled"] == ["jvm-cpu-wait"] * found
+    assert ("cpu-throttled" in codes(live)) == ("quotas" in changes)
     waits = cpu_waits(live.load, live.pid)
     assert (waits is None) == (said is None)
     assert waits is None or said in waits.summary
@@ -93,8 +100,8 @@ def test_a_machine_on_which_others_use_the_cpus(waited_ms, found):
 
 def test_a_process_without_a_jvm():
     """No thread of it is a garbage collector; the closer look is the same."""
-    measured = load({2: 8000}, {2: 8000}, throttled_percent=60.0)
-    for is_jvm, expected in ((True, {"jvm-gc-cpu", "jvm-cpu-wait"}), (False, {"jvm-cpu-wait"})):
+    measured = load({2: 8000}, {2: 8000}, quotas=quota(30))
+    for is_jvm, expected in ((True, {"jvm-gc-cpu", "cpu-throttled"}), (False, {"cpu-throttled"})):
         found = judge(Facts(cpu=profile({}, {}), load=measured, is_jvm=is_jvm), Weighing(by="cpu_ms")).findings
         assert {finding.code for finding in found} == expected
         assert [finding.next for finding in found][-1] == "opskit cswitch 4711"

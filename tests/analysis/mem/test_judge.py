@@ -165,9 +165,7 @@ def test_files_of_a_tmpfs_that_a_program_keeps():
 def test_kills_in_the_window_are_errors():
     before, after = roomy(at_s=0.0), roomy(levels=(LARGE._replace(oom_kills=1),), at_s=5.0)
     found = judge(after, [before, after]).findings
-    assert [(each.code, each.severity, each.next) for each in found] == [
-        ("memory-kills-counted", "error", "opskit oom")
-    ]
+    assert [(each.code, each.severity, each.next) for each in found] == [("oom-counted", "error", "opskit oom")]
     assert [each.severity for each in judge(after).findings] == ["note"]
 
 

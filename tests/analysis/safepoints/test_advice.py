@@ -102,7 +102,7 @@ def test_short_stops_of_a_healthy_jvm_are_a_note(name, code, elapsed_s, longest_
 
 def test_heap_inspections_are_no_collections():
     """A histogram collects nothing, and a larger heap makes it slower."""
-    assert "collections-dominate" not in codes(
+    assert "jvm-gc-share" not in codes(
         advise(LOG, figures(elapsed_s=50.0), Jdk(), [operation("GC_HeapInspection", 90, 9.9)])
     )
 
@@ -110,4 +110,4 @@ def test_heap_inspections_are_no_collections():
 def test_collections_that_stop_much_of_the_time():
     """And late threads, which come first."""
     found = advise(LOG, figures(elapsed_s=50.0), Jdk(), [operation("G1CollectForAllocation", 90, 9.9)], (), {"hog": 3})
-    assert {"late-to-safepoint", "collections-dominate"} <= set(codes(found))
+    assert {"late-to-safepoint", "jvm-gc-share"} <= set(codes(found))

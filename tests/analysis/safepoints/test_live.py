@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from opskit.analysis.finding import HOST, Entity
 from opskit.analysis.safepoints.live import judge
 from opskit.collect.safepoints.live import Facts, Reading
+from opskit.proc.cgroup.limits import CpuLimit
 
 
 def facts(*readings, **options):
@@ -34,19 +36,34 @@ def test_intervals_are_differences_and_the_whole_is_theirs():
 
 @pytest.mark.parametrize(("last", "code", "severity"), [
     ({"waiting": True, "late_thread": "hog"}, "safepoint-not-reached", "error"),
-    ({"throttled_s": 0.5, "throttled_periods": 3}, "cpu-throttled", "warning"),
     ({"memory_stalled_s": 0.2}, "memory-pressure", "warning"),
     ({"major_faults": 500}, "major-faults", "note"),
     ({"runnable": 9}, "runnable-above-cpus", "note"),
     ({"ttsp_s": 0.05, "stopped_s": 0.1, "safepoints": 3}, "ttsp-dominates", "warning"),
 ])  # fmt: skip
 def test_each_finding_names_the_process_and_the_closer_look(last, code, severity):
-    """The entity is the process by PID and start; the time is the sampled one."""
+    """The entity is the process by PID and start, its cgroup, or the host; the time is the sampled one."""
     begun = reading(0.0, throttled_s=0.0, throttled_periods=0, memory_stalled_s=0.0, major_faults=0)
-    [found] = judge(facts(begun, begun._replace(at_s=2.0, **last))).findings
+    [found] = judge(facts(begun, begun._replace(at_s=2.0, **last), cgroup="/app")).findings
     assert (found.code, found.severity, found.window_s) == (code, severity, 2.0)
-    assert (found.entity.kind, found.entity.id, found.entity.start_ticks) == ("process", 4242, 99)
+    others = {"memory-pressure": Entity("cgroup", "/app"), "runnable-above-cpus": HOST}
+    assert found.entity == others.get(code, Entity("process", 4242, 99))
     assert found.next or found.fix
+
+
+def test_a_quota_that_is_used_up():
+    """The cgroup whose quota was used up most often, by the periods of the window."""
+    quotas = (CpuLimit("/a/b", 2.0, 100, 0, 0.0), CpuLimit("/a", 0.5, 100, 40, 9.0))
+    used = (CpuLimit("/a/b", 2.0, 120, 0, 0.0), CpuLimit("/a", 0.5, 120, 51, 9.9))
+    [found] = judge(facts(reading(0.0, quotas=quotas), reading(2.0, quotas=used))).findings
+    assert (found.code, found.severity, found.entity, found.share) == (
+        "cpu-throttled",
+        "warning",
+        Entity("cgroup", "/a"),
+        0.55,
+    )
+    assert found.summary == "4242 (java) is throttled in 55 % of the periods: its cgroup's quota is 0.5 CPUs"
+    assert judge(facts(reading(0.0, quotas=quotas), reading(2.0, quotas=quotas))).findings == []
 
 
 @pytest.mark.parametrize(("faults", "severity"), [(0, "note"), (3, "warning")])

@@ -10,10 +10,10 @@ from opskit.proc.cgroup.limits import (
     Throttling,
     cgroup_limits,
     cpu_limit,
+    cpu_limits_of,
     frozen_by,
+    limits_since,
     memory_limit,
-    read_periods,
-    throttled_percent,
     throttling,
 )
 from opskit.proc.cgroup.tree import cgroup_mounts, levels_of, parse_cgroup
@@ -132,16 +132,16 @@ def test_every_level_above_a_process_is_read(tree):
         }
     )
     fs = ProcFS(f"{root}/proc", str(root))
-    assert read_periods(fs, 7) == {"/pod/app": (0, 0), "/pod": (100, 40)}
-    assert read_periods(fs, 8) is None
+    assert cpu_limits_of(fs, 7) == (CpuLimit("/pod/app", None, 0, 0, None), CpuLimit("/pod", None, 100, 40, 7e-6))
+    assert cpu_limits_of(fs, 8) is None
 
 
-def test_the_share_of_the_periods_that_ran_out():
-    """Of the cgroup where that was most; without a quota no period passes, and it is 0."""
-    before = {"/pod/app": (0, 0), "/pod": (100, 40)}
-    assert throttled_percent(before, {"/pod/app": (0, 0), "/pod": (140, 50)}) == 25.0
-    assert throttled_percent(before, before) == 0.0
-    assert throttled_percent({}, before) == 0.0
+def test_the_periods_of_a_window():
+    """Those of the cgroups that were there before; unknown where a counter ran backwards."""
+    before = (CpuLimit("/pod/app", None, 0, 0), CpuLimit("/pod", 0.5, 100, 40, 2.0))
+    after = (CpuLimit("/pod/new", 1.0, 9, 9), CpuLimit("/pod", 0.5, 140, 50, 2.5))
+    assert limits_since(before, after) == (CpuLimit("/pod", 0.5, 40, 10, 0.5),)
+    assert limits_since(after, before) == (CpuLimit("/pod", 0.5, None, None, None),)
 
 
 def test_a_cgroup_that_counts_nothing(tree):

@@ -17,7 +17,8 @@ def test_a_line_with_and_without_optional_fields():
     )
     first, second = parse_mountinfo(text)
     options = ("rw", "noatime", "rw", "errors=continue")
-    assert first == Mount(36, "/mnt1", "/a b\tc\nd\\e", options, "ext3", "98:0", "/dev/root")
+    assert first == Mount(36, "/mnt1", "/a b\tc\nd\\e", options, "ext3", "98:0", "/dev/root", options[2:])
+    assert (first.own_options, second.own_options) == (options[:2], ("rw",))
     assert (second.fs_type, second.options[-1]) == ("proc", "hidepid=invisible")
 
 

@@ -121,7 +121,7 @@ def of_load(facts: Facts, findings: Sequence[Finding], by: Weight = "samples") -
             "which is unknown without hsperfdata"
         )
     waits = cpu_waits(live.load, live.pid)
-    if waits is not None and all(finding.code != "jvm-cpu-wait" for finding in findings):
+    if waits is not None and all(finding.code not in ("jvm-cpu-wait", "cpu-throttled") for finding in findings):
         yield f"{waits.summary}; next: {waits.closer}" if waits.closer else waits.summary
     elif by != "samples":
         yield from queue_line(live.load)

@@ -1,0 +1,21 @@
+"""Storage: slow and hung devices, threads stuck in state D, I/O limits of cgroups, programs that wait for each other's requests."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from opskit.analysis.doctor.seen import Gap, Outcome
+from opskit.analysis.io.quick import is_pressed, judge_quick, looked_at
+from opskit.collect.io.quick import collect_quick
+
+if TYPE_CHECKING:
+    from opskit.checks.look import Look
+
+
+def check(look: Look) -> Outcome:
+    """Judge one window; of processes: their threads and cgroups."""
+    if not look.window_s:
+        return Outcome(gaps=(Gap("io", "reads and writes", "a copy has no rates"),))
+    quick = collect_quick(look.host, look.window_s, look.pids, is_pressed)
+    gaps = [Gap("io", what, why) for what, why in quick.missing]
+    return Outcome(judge_quick(quick), () if look.pids else looked_at(quick), gaps)

@@ -1,0 +1,55 @@
+"""Which process a word means that is no command: `opskit orders`. A child looks, as a scan may hang where a process's memory is locked."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from opskit.collect.targets import find_process, is_pid
+from opskit.errors import NotSupported, OpskitError, TargetTimeout
+from opskit.interrupts import Guard, Interruptible
+from opskit.proc.kernel.children import start_child, wait_for
+from opskit.quantities import integer
+
+if TYPE_CHECKING:
+    from opskit.host import Host
+    from opskit.proc.kernel.children import Send
+
+_LONGEST_S = 2.0
+
+
+def process_of_word(host: Host, word: str) -> int | None:
+    """The PID, if such a process runs; None: it names none. Raises OpskitError where several are meant, and TargetTimeout."""
+    if is_pid(word):
+        pid = integer(word)
+        return pid if pid is not None and host.fs.exists(pid) else None
+    host.fs.uses_nss = False
+    message = None
+    with Guard():
+        try:
+            child = start_child(partial(_find, host, word), patient=True)
+        except NotSupported:  # no process can be started
+            return find_process(host, word)
+        try:
+            with Interruptible():
+                if wait_for([child], _LONGEST_S):
+                    message = child.receive()
+        finally:
+            child.leave(has_ended=message is not None)
+    if message is None:
+        raise TargetTimeout(
+            f"searching for {word!r} took more than {_LONGEST_S:g} s: the maps of a process are locked; give its PID"
+        )
+    if "error" in message:
+        error = OpskitError(message["error"])
+        error.lines = tuple(message["lines"])
+        raise error
+    found: int | None = message["pid"]
+    return found
+
+
+def _find(host: Host, word: str, send: Send) -> None:
+    try:
+        send({"pid": find_process(host, word)})
+    except OpskitError as error:
+        send({"error": str(error), "lines": list(error.lines)})

@@ -1,0 +1,155 @@
+"""Look at who waits for whose monitor in JVMs, several times within a window, in their memory: nothing is sent, none is paused.
+
+The table of a libjvm's data structures is read once for all JVMs that run it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from opskit.errors import BadInput, NotSupported
+from opskit.jvm.discover import HOTSPOT
+from opskit.jvm.mapped_files import parse_jvm_maps
+from opskit.jvm.memory.monitors import TYPES, Monitors, Wait
+from opskit.jvm.memory.vmstructs import find_libjvm, read_vmstructs
+from opskit.proc.files.status import parse_status
+from opskit.proc.files.syscall import parse_syscall
+from opskit.proc.fs import optional
+from opskit.proc.memory import ProcessMemory
+from opskit.proc.thread_names import thread_name
+from opskit.records import NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from opskit.host import Host
+    from opskit.jvm.discover import Jvm
+    from opskit.jvm.memory.vmstructs import VmStructs
+
+_MOST_JVMS = 50
+_MOST_THREADS = 5_000  # of a JVM; each costs a read
+_VERSION = "java.property.java.vm.version"
+
+
+class Party(NamedTuple):
+    """A thread: its TID here, 0: unknown; its name; the system call that it sleeps in, None: none, or unknown."""
+
+    tid: int
+    name: str
+    call: str | None = None
+
+
+class Waits(NamedTuple):
+    """What every look at a JVM showed: who waits for whom, by addresses; the threads in it. `seconds`: from the first to the last."""
+
+    jvm: Jvm
+    seconds: float
+    waits: Mapping[int, Wait]
+    parties: Mapping[int, Party]
+
+
+class MonitorWatch:
+    """Looks at these JVMs when it is made, and with each `look`. `closed`: how many could not be looked into; `left_out`: how many are too many."""
+
+    def __init__(self, host: Host, jvms: Iterable[Jvm]) -> None:
+        self._host = host
+        self._watched: list[_Watched] = []
+        self.closed = 0
+        tables: dict[object, VmStructs] = {}
+        hotspot = [jvm for jvm in jvms if jvm.kind == HOTSPOT and host.fs.is_live]
+        self.left_out = len(hotspot[_MOST_JVMS:])
+        for jvm in hotspot[:_MOST_JVMS]:
+            try:
+                self._watched.append(_Watched(host, jvm, tables))
+            except (OSError, NotSupported, BadInput):
+                self.closed += 1
+        self._begun_s = host.monotonic()
+        self.look()
+
+    def look(self) -> None:
+        """Keep what is still so."""
+        for each in self._watched:
+            each.look()
+
+    def result(self) -> Sequence[Waits]:
+        """The JVMs in which threads wait."""
+        seconds = self._host.monotonic() - self._begun_s
+        found = [Waits(each.jvm, seconds, each.waits, each.parties()) for each in self._watched if each.waits]
+        for each in self._watched:
+            each.memory.close()
+        return found
+
+
+class _Watched:
+    def __init__(self, host: Host, jvm: Jvm, tables: dict[object, VmStructs]) -> None:
+        self.host, self.jvm = host, jvm
+        self.memory = ProcessMemory(host.fs, jvm.pid)
+        self.waits: dict[int, Wait] = {}
+        self._looks = 0
+        try:
+            self._vm = self._table(tables)
+            self._monitors = Monitors(self._vm, self.memory)
+        except BaseException:
+            self.memory.close()
+            raise
+
+    def _table(self, tables: dict[object, VmStructs]) -> VmStructs:
+        fs, pid = self.host.fs, self.jvm.pid
+        maps = fs.load(parse_jvm_maps, pid, "maps")
+        version = self.jvm.perf.text(_VERSION) if self.jvm.perf else None
+        if maps.libjvm is None or version is None:
+            return read_vmstructs(fs, pid, self.memory, TYPES)
+        key = maps.libjvm.path, maps.libjvm.inode, version
+        if key not in tables:
+            tables[key] = read_vmstructs(fs, pid, self.memory, TYPES)
+        return _moved(tables[key], find_libjvm(fs, pid)[0])
+
+    def look(self) -> None:
+        """Read all waits again, and keep those that are as before."""
+        self.memory.forget()
+        now = self._monitors.waits(_MOST_THREADS) or {}
+        if self._looks:
+            now = {thread: wait for thread, wait in self.waits.items() if now.get(thread) == wait}
+        self.waits = now
+        self._looks += 1
+
+    def parties(self) -> dict[int, Party]:
+        """The threads that wait and those that hold."""
+        threads = {*self.waits, *(wait.holder for wait in self.waits.values())} - {0}
+        tids = {thread: self._monitors.tid(thread) for thread in threads}
+        outer = self._outer_tids() if self.jvm.ns_pid != self.jvm.pid else {tid: tid for tid in tids.values()}
+        names = self._names(outer)
+        found = {}
+        for thread, tid in tids.items():
+            call = self.host.fs.maybe(parse_syscall, self.jvm.pid, "task", outer.get(tid, 0), "syscall")
+            found[thread] = Party(outer.get(tid, 0), names.get(tid) or f"thread {tid}", call and call.name)
+        return found
+
+    def _outer_tids(self) -> dict[int, int]:
+        """Our TIDs by those that the JVM itself sees."""
+        fs, pid = self.host.fs, self.jvm.pid
+        found = (
+            (tid, fs.maybe(parse_status, pid, "task", tid, "status")) for tid in optional(fs.tids, pid, default=[])
+        )
+        return {(status.ns_pids or (tid,))[-1]: tid for tid, status in found if status is not None}
+
+    def _names(self, outer: Mapping[int, int]) -> dict[int, str | None]:
+        """The names by the JVM's TIDs: in full, else as the kernel has cut them."""
+        from opskit.jvm.memory.objects import Objects
+        from opskit.jvm.memory.threads import JavaThreads
+
+        fs, pid = self.host.fs, self.jvm.pid
+        comms = {tid: thread_name(fs, pid, each) for tid, each in outer.items()}
+        try:
+            vm = read_vmstructs(fs, pid, self.memory)
+            threads = JavaThreads(vm, self.memory, Objects(vm, self.memory), comms.get)
+        except (OSError, NotSupported, BadInput):
+            return comms
+        return {tid: threads.name(tid) or comm for tid, comm in comms.items()}
+
+
+def _moved(vm: VmStructs, begin: int) -> VmStructs:
+    """The same table for a JVM that has the library at another address."""
+    by = begin - vm.libjvm
+    fields = {name: each._replace(at=each.at + by) if each.is_static else each for name, each in vm.fields.items()}
+    return vm._replace(fields=fields, libjvm=begin)

@@ -115,7 +115,7 @@ class Crew:
                 self._send({"error": str(result), "lines": list(result.lines)})
                 return False
             self._look = self._look._replace(pids=result)
-            self._send({"pids": result})
+            self._send({"pids": result, "places": _places(self._host, result)})
         return bool(found)
 
     def _resolving(self, found: list[tuple[int, ...] | OpskitError]) -> Callable[[], None]:
@@ -203,7 +203,7 @@ class Crew:
         findings = outcome.findings
         for begin in range(0, len(findings), _PART):
             part = findings[begin : begin + _PART]
-            self._send({"part": name, "findings": part, "places": _places(self._host, part)})
+            self._send({"part": name, "findings": part, "places": _places(self._host, _all_pids(part))})
         self._suspects += [pid for each in findings if _is_suspicious(each) for pid in _pids_of(each.entity)]
         rest = outcome.looked_at, outcome.gaps, outcome.asked
         self._send({"check": name, "rest": rest, "took_s": took_s, "cpu_s": cpu_s})
@@ -261,10 +261,14 @@ def _pids_of(entity: Entity | None) -> Iterable[int]:
         entity = entity.inside
 
 
-def _places(host: Host, findings: Sequence[Finding]) -> list[Any]:
+def _all_pids(findings: Sequence[Finding]) -> Iterable[int]:
+    return dict.fromkeys(pid for finding in findings for pid in _pids_of(finding.entity))
+
+
+def _places(host: Host, pids: Iterable[int]) -> list[Any]:
     fs = host.fs
     places = []
-    for pid in dict.fromkeys(pid for finding in findings for pid in _pids_of(finding.entity)):
+    for pid in pids:
         paths = {each.path for each in fs.maybe(parse_cgroup, pid, "cgroup", default=())} - {"/"}
         stat = fs.maybe(parse_stat, pid, "stat")
         places.append(Place(pid, command_name(fs, pid), tuple(sorted(paths)), stat and stat.ppid))

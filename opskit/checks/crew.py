@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 _SUSPECT = ("stuck", "slow")
 _WINDOW, _SHORTEST_S, _LONGEST_S = 0.6, 0.2, 1.0  # of the deadline; the windows of rates
+_OF_WHAT_IS_LEFT = 0.75
 _LAST = 0.3  # of the deadline: for the checks that come last
 _PART = 100  # findings in a message
 _STACK_BYTES = 1 << 20
@@ -97,7 +98,9 @@ class Crew:
         reserve_s = _LAST * self._ask.deadline_s if any(CHECKS[name].last for name in chosen) else 0.0
         is_done = True
         for is_last, until_s in ((False, self._until_s - reserve_s), (True, self._until_s)):
-            for name in sorted(chosen, key=lambda each: -CHECKS[each].window_s):
+            for name in sorted(
+                chosen, key=lambda each: (-CHECKS[each].window_s, CHECKS[each].cpu_ms)
+            ):  # cheap ones first
                 if CHECKS[name].last is is_last:
                     self._begin(name)
             is_done = self._wait(until_s)
@@ -182,6 +185,7 @@ class Crew:
 
     def _check(self, name: str, look: Look) -> None:
         begun_s, begun_cpu_s, is_first = time.monotonic(), time.thread_time(), False
+        look = look._replace(window_s=fitting_s(look.window_s, self._until_s - begun_s))
         try:
             outcome: Outcome = importlib.import_module(f"opskit.checks.{name.replace('-', '_')}").check(look)
             is_first = self._is_first(name)
@@ -224,6 +228,11 @@ def _is_blocked(tid: int) -> bool:
 
 def _is_suspicious(finding: Finding) -> bool:
     return finding.class_ in _SUSPECT and finding.severity != "note"
+
+
+def fitting_s(window: float, left_s: float) -> float:
+    """The window of a check that begins late, since the CPUs are crowded: it leaves time for the last readings."""
+    return min(window, max(_SHORTEST_S, _OF_WHAT_IS_LEFT * left_s)) if window else 0.0
 
 
 def window_s(deadline_s: float) -> float:

@@ -16,6 +16,7 @@ from lesser import call
 from opskit.analysis.doctor.seen import Gap, Outcome
 from opskit.analysis.finding import HOST, Entity, Finding
 from opskit.catalog import CHECKS, Quick
+from opskit.checks import crew
 from opskit.checks import run as run_module
 from opskit.checks.run import Request, preload, run_checks
 from opskit.errors import NotSupported, OpskitError
@@ -211,6 +212,13 @@ def test_neither_a_process_nor_a_thread_can_be_started(seen):
     ]
     reason = "no thread can be started for it; opskit limits shows which limit is reached"
     assert reasons(result) == {"late": reason}
+
+
+@pytest.mark.parametrize(("left_s", "window"), [(1.9, 1.0), (1.0, 0.75), (0.1, 0.2)])
+def test_the_window_of_a_check_that_begins_late_is_shorter(left_s, window):
+    """On a crowded machine: a short window tells more than none. A copy has none."""
+    assert crew.fitting_s(1.0, left_s) == window
+    assert crew.fitting_s(0.0, left_s) == 0.0
 
 
 def test_the_window_shrinks_with_the_deadline(seen):

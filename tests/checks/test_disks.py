@@ -56,6 +56,10 @@ def test_a_file_system_that_an_error_made_read_only(tmp_path):
     """
     with own_mounts(script) as pid:
         seen = found(Look(Host.at(None, None), ()))
-        mine = {name: each for name, each in seen.items() if each.code == "file-system-read-only" and str(tmp_path) in each.entity.id}
+        mine = {
+            name: each
+            for name, each in seen.items()
+            if each.code == "file-system-read-only" and str(tmp_path) in each.entity.id
+        }
         assert {name: each.severity for name, each in mine.items()} == {"broken": "error", "plain": "note"}, pid
         assert mine["broken"].entity.inside.id.startswith("loop")

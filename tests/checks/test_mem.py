@@ -41,9 +41,10 @@ def of(findings, place):
 
 def test_a_cgroup_near_its_limit_and_one_full_of_page_cache(spawn, tmp_path):
     """The holder is named; the page cache is reclaimed before anything is killed. Processes are judged by their own cgroups."""
-    with new_cgroup("memory", "opskit-test-near", "memory.max memory.limit_in_bytes") as near, new_cgroup(
-        "memory", "opskit-test-cache", "memory.max memory.limit_in_bytes"
-    ) as cache:
+    with (
+        new_cgroup("memory", "opskit-test-near", "memory.max memory.limit_in_bytes") as near,
+        new_cgroup("memory", "opskit-test-cache", "memory.max memory.limit_in_bytes") as cache,
+    ):
         limit(near, 40 * MIB)
         limit(cache, 32 * MIB)
         join = "import os; open('{}/cgroup.procs', 'w').write(str(os.getpid()))\n"
@@ -69,7 +70,10 @@ def machine(tree):
     """The groups of a v2 tree: a function of the files of its cgroups."""
 
     def look(groups, swap_free=0):
-        files = {"proc/1/mountinfo": "31 23 0:27 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n", "proc/meminfo": "MemTotal: 1 kB\n"}
+        files = {
+            "proc/1/mountinfo": "31 23 0:27 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n",
+            "proc/meminfo": "MemTotal: 1 kB\n",
+        }
         at = "sys/fs/cgroup"
         files[f"{at}/cgroup.controllers"] = "memory\n"
         for path, (most, used, cache, more) in groups.items():
@@ -100,7 +104,11 @@ def test_near_is_what_cannot_be_reclaimed(machine):
 
 def test_one_finding_for_a_chain_of_cgroups(machine):
     """A pod and its container share the same memory: the one with the least left is named."""
-    groups = {"pod": (100 * MIB, 96 * MIB, 0, {}), "pod/app": (100 * MIB, 95 * MIB, 0, {}), "other": (100 * MIB, 95 * MIB, 0, {})}
+    groups = {
+        "pod": (100 * MIB, 96 * MIB, 0, {}),
+        "pod/app": (100 * MIB, 95 * MIB, 0, {}),
+        "other": (100 * MIB, 95 * MIB, 0, {}),
+    }
     assert [each.entity.id for each in judge_groups(machine(groups))] == ["/pod", "/other"]
 
 

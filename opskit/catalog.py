@@ -174,10 +174,9 @@ _OF_A_SLOW_JVM = ("ttsp-dominates", "late-to-safepoint", "jvm-gc-share", "jvm-pa
 # What only the host's checks find.
 _OF_HOST_CHECKS = {
     "stuck": ("unit-failed", "kernel-task-hung"),
-    "slow": ("link-flapping", "network-link-slow", "network-drops", "udp-receive-buffer-full"),
+    "slow": ("network-link-slow", "network-drops", "udp-receive-buffer-full"),
     "soon": (
         "neighbour-table-nearly-full",
-        "kernel-limit-reached",
         "kernel-tainted",
         "unit-job-failed",
         "program-crashes",

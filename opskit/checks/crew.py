@@ -16,6 +16,7 @@ from opskit.checks.turns import Turns
 from opskit.errors import OpskitError, where_raised
 from opskit.proc.cgroup.tree import parse_cgroup
 from opskit.proc.files.stat import parse_stat
+from opskit.proc.fs import ProcFS
 from opskit.proc.kept_reads import KeptReads
 from opskit.proc.process import command_name
 from opskit.records import NamedTuple
@@ -33,6 +34,7 @@ _OF_WHAT_IS_LEFT = 0.75
 _LAST = 0.3  # of the deadline: for the checks that come last
 _PART = 100  # findings in a message
 _STACK_BYTES = 1 << 20
+_BLOCKED, _OF_THREADS = ("S", "D"), "futex"  # states; the kernel's function in which a thread waits for the interpreter
 _MOST_URGENT = "limits"  # where no thread can be started
 
 
@@ -43,6 +45,14 @@ class Request(NamedTuple):
     checks: tuple[str, ...] = tuple(CHECKS)
     ask: bool = False
     deadline_s: float = 2.0
+
+
+class _Work(NamedTuple):
+    """What a thread does: its check, what it calls, and its TID."""
+
+    name: str
+    work: Callable[[], None]
+    tid: int
 
 
 class Crew:
@@ -60,7 +70,7 @@ class Crew:
         self._turns = Turns(self._on_hang)
         self._kept = KeptReads(self._turns.breathe)
         self._look = Look(host, (), window_s(ask.deadline_s) if host.fs.is_live else 0.0, ask.ask)
-        self._work: dict[int, tuple[str, Callable[[], None]]] = {}  # thread -> check
+        self._work: dict[int, _Work] = {}  # by the thread's ident
         self._before = list(hung)
         self._hung: dict[int, tuple[str, str]] = {}  # thread -> check, path
         self._unstarted: dict[str, Callable[[], None]] = {}
@@ -108,7 +118,7 @@ class Crew:
             self._send({"error": str(result), "lines": list(result.lines)})
             return False
         self._look = self._look._replace(pids=result)
-        self._send({"pids": result})
+        self._send({"pids": result, "places": _places(self._host, result)})
         return True
 
     def _resolving(self, found: list[tuple[int, ...] | OpskitError]) -> Callable[[], None]:
@@ -130,7 +140,7 @@ class Crew:
     def _start(self, name: str, work: Callable[[], None]) -> None:
         def run() -> None:
             thread = threading.get_ident()
-            self._work[thread] = name, work
+            self._work[thread] = _Work(name, work, threading.get_native_id())
             try:
                 work()
             finally:
@@ -158,12 +168,12 @@ class Crew:
 
     def _on_hang(self, thread: int) -> None:
         """Start a check again that hangs in a read, this time without that file. The first answer counts."""
-        work = self._work.pop(thread, None)
-        path = self._kept.asked_by(thread)
-        if work is not None and path is not None:
+        work, path = self._work.get(thread), self._kept.asked_by(thread)
+        if work is not None and path is not None and _is_blocked(work.tid):
+            del self._work[thread]
             self._kept.refuse(path)
-            self._hung[thread] = work[0], path
-            self._start(*work)
+            self._hung[thread] = work.name, path
+            self._start(work.name, work.work)
 
     def _gap(self, name: str, path: str) -> Gap:
         fs = self._host.fs
@@ -196,7 +206,7 @@ class Crew:
         findings = outcome.findings
         for begin in range(0, len(findings), _PART):
             part = findings[begin : begin + _PART]
-            self._send({"part": name, "findings": part, "places": _places(self._host, part)})
+            self._send({"part": name, "findings": part, "places": _places(self._host, _all_pids(part))})
         self._suspects += [pid for each in findings if _is_suspicious(each) for pid in _pids_of(each.entity)]
         rest = outcome.looked_at, outcome.gaps, outcome.asked
         self._send({"check": name, "rest": rest, "took_s": took_s, "cpu_s": cpu_s})
@@ -214,6 +224,14 @@ def _is_suspicious(finding: Finding) -> bool:
 def fitting_s(window: float, left_s: float) -> float:
     """The window of a check that begins late, since the CPUs are crowded: it leaves time for the last readings."""
     return min(window, max(_SHORTEST_S, _OF_WHAT_IS_LEFT * left_s)) if window else 0.0
+
+
+def _is_blocked(tid: int) -> bool:
+    """Whether a thread of ours sleeps in the kernel; one that waits for a CPU or for another thread of ours does not hang."""
+    ours = ProcFS()
+    stat = ours.maybe(parse_stat, "self", "task", tid, "stat")
+    waits_for_us = _OF_THREADS in (ours.maybe(str, "self", "task", tid, "wchan") or "")
+    return stat is None or (stat.state in _BLOCKED and not waits_for_us)
 
 
 def window_s(deadline_s: float) -> float:
@@ -251,10 +269,14 @@ def _pids_of(entity: Entity | None) -> Iterable[int]:
         entity = entity.inside
 
 
-def _places(host: Host, findings: Sequence[Finding]) -> list[Any]:
+def _all_pids(findings: Sequence[Finding]) -> Iterable[int]:
+    return dict.fromkeys(pid for finding in findings for pid in _pids_of(finding.entity))
+
+
+def _places(host: Host, pids: Iterable[int]) -> list[Any]:
     fs = host.fs
     places = []
-    for pid in dict.fromkeys(pid for finding in findings for pid in _pids_of(finding.entity)):
+    for pid in pids:
         paths = {each.path for each in fs.maybe(parse_cgroup, pid, "cgroup", default=())} - {"/"}
         stat = fs.maybe(parse_stat, pid, "stat")
         places.append(Place(pid, command_name(fs, pid), tuple(sorted(paths)), stat and stat.ppid))

@@ -14,6 +14,7 @@ from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
     from opskit.host import Host
+    from opskit.proc.kernel.kmsg import KernelLog
     from opskit.proc.oom.log import OomLog
     from opskit.proc.oom.records import Kill
 
@@ -48,12 +49,19 @@ def _parse_counter(vmstat: str) -> int | None:
     return integer(("\n" + vmstat).partition(_COUNTER)[2][:21].partition("\n")[0])
 
 
+def kernel_log(host: Host) -> KernelLog:
+    """The log of the running kernel, read once in a run of several checks. Raises OSError: EPERM without CAP_SYSLOG."""
+    from opskit.proc.kernel.kmsg import read_kernel_log
+
+    kept = host.fs.kept
+    return read_kernel_log() if kept is None else kept.once(read_kernel_log, read_kernel_log)
+
+
 def read_ring(host: Host, *, whole: bool = True) -> Ring:
     """The log of the running kernel; `whole`: with reports that lack their beginning. Raises OSError: EPERM without CAP_SYSLOG."""
-    from opskit.proc.kernel.kmsg import read_kernel_log
     from opskit.proc.oom.log import read_log
 
-    found = read_kernel_log()
+    found = kernel_log(host)
     data = found.text.encode("utf-8", "surrogateescape")
     chunks = (data[at : at + _CHUNK_BYTES] for at in range(0, len(data), _CHUNK_BYTES))
     more = {} if whole else {"first_lines": 0}

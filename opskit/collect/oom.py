@@ -42,7 +42,7 @@ _LOGS_OF_COPIES = (
 _MOST_FILES, _MOST_BYTES = 24, 256 << 20
 _MOST_TEXT_BYTES = 1 << 30  # unpacked
 _MOST_JVMS = 20  # whose leftover counters are looked for
-RING = "the kernel's log"
+_RING = "the kernel's log"
 _OOMD = "systemd-oomd.service"
 
 
@@ -123,7 +123,7 @@ def _journal_advice(name: str) -> str:
 def _of_logs(logs: Sequence[tuple[str, OomLog]]) -> Facts:
     kills = [Known(kill, name, owner=_owner(kill)) for name, log in logs for kill in log.kills]
     return Facts(
-        without_copies(kills),
+        _without_copies(kills),
         [sign for _, log in logs for sign in log.signs],
         [_source(name, log) for name, log in logs],
         is_live=False,
@@ -144,20 +144,20 @@ def _of_copy(host: Host) -> Facts:
 
 def _of_machine(host: Host) -> Facts:
     uptime_s, now = host.fs.maybe(parse_uptime, "uptime"), host.now()
-    end = moment(now.timestamp(), host.monotonic())  # the kernel's log has no time in which the machine was suspended
+    end = _moment(now.timestamp(), host.monotonic())  # the kernel's log has no time in which the machine was suspended
     counted, unread, logs = counted_kills(host), [], []
     is_whole, own_pids = False, in_initial(host.fs, "pid") is not False
     try:
         ring = read_ring(host)
     except OSError as error:
-        unread.append((RING, why_no_ring(host, error)))
+        unread.append((_RING, _why_no_ring(host, error)))
     else:
         is_whole = bool(ring.is_whole)
-        logs.append((RING, ring.log))
+        logs.append((_RING, ring.log))
     if not is_whole and (counted is None or sum(len(log.kills) for _, log in logs) < counted):
         more, denied = _read_logs(host, now.timestamp())
         logs, unread = [*logs, *more], [*unread, *denied]
-    kills = without_copies([dated(host, kill, name, end) for name, log in logs for kill in log.kills])
+    kills = _without_copies([_dated(host, kill, name, end) for name, log in logs for kill in log.kills])
     begins = [_ago_s(_on_host(log.first, end), end) for _, log in logs]
     this_boot = [each for each in kills if each.ago_s is None or uptime_s is None or each.ago_s <= uptime_s]
     is_short = counted is None or len(this_boot) < counted
@@ -182,8 +182,7 @@ def _of_machine(host: Host) -> Facts:
     return facts._replace(kills=_with_counters(host, facts.kills, end)) if own_pids else facts
 
 
-def why_no_ring(host: Host, error: OSError) -> str:
-    """Why the kernel's log cannot be read, and what to do."""
+def _why_no_ring(host: Host, error: OSError) -> str:
     if isinstance(error, PermissionError):
         return f"{why_unread(error)}; {how_to_be_allowed(host.fs, 'CAP_SYSLOG')}, or give its text to: opskit oom -"
     return str(error.strerror)
@@ -199,8 +198,7 @@ def _owner(kill: Kill) -> CgroupOwner | None:
     return owner_of([Membership(0, (), path)]) if path else None
 
 
-def dated(host: Host, kill: Kill, source: str, end: When) -> Known:
-    """A kill in a log of this machine, with its time on all clocks. `end`: now."""
+def _dated(host: Host, kill: Kill, source: str, end: When) -> Known:
     kill = kill._replace(when=_on_host(kill.when, end))
     user = None if kill.uid is None else host.user_name(kill.uid)
     return Known(kill, source, _ago_s(kill.when, end), _owner(kill), user)
@@ -216,7 +214,7 @@ def _with_counters(host: Host, kills: Sequence[Known], end: When) -> list[Known]
     return [each._replace(left=left.get(each)) for each in kills]
 
 
-def moment(time_s: float, uptime_s: float | None) -> When:
+def _moment(time_s: float, uptime_s: float | None) -> When:
     """A moment of this machine on all of its clocks."""
     local = datetime.fromtimestamp(time_s).astimezone()
     offset = local.utcoffset()
@@ -230,7 +228,7 @@ def _on_host(when: When, end: When) -> When:
     if ago_s is None or end.time_s is None:
         return when
     uptime_s = when.uptime_s if when.uptime_s is not None or end.uptime_s is None else end.uptime_s - ago_s
-    found = moment(end.time_s - ago_s, uptime_s if uptime_s is None or uptime_s >= 0 else None)
+    found = _moment(end.time_s - ago_s, uptime_s if uptime_s is None or uptime_s >= 0 else None)
     return found._replace(text=when.text if when.time_s is not None or when.local_s is not None else found.text)
 
 
@@ -247,7 +245,7 @@ def _last(stamps: Sequence[When]) -> When:
     return max(dated or list(stamps), key=lambda each: (each.local_s or 0.0, each.uptime_s or 0.0), default=When())
 
 
-def without_copies(kills: Sequence[Known]) -> list[Known]:
+def _without_copies(kills: Sequence[Known]) -> list[Known]:
     """Each kill once, where several logs have it, in the order of time as far as that is known."""
     found: dict[tuple[object, ...], Known] = {}
     for each in kills:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from contextlib import closing
-from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from opskit.commands.shared.checks import check_option, chosen_checks
+from opskit.commands.shared.checks import check_option, chosen_checks, follower, look_once
 from opskit.commands.shared.declare import command
 from opskit.commands.shared.options import SAMPLING, SHOW, WATCH, Duration, option
 
@@ -82,7 +81,8 @@ def _show(run: Run, request: Request, shown: Shown) -> int:
     def view(result: Result) -> Report:
         return _report(run, result, shown, words, watched=tracker.update(result) if tracker is not None else None)
 
-    return run.show(lambda: _look(run, request), view, fit_height=not shown.all_ and not shown.verbose)
+    look = follower(run, request) if run.watching else lambda: look_once(run, request)
+    return run.show(look, view, fit_height=not shown.all_ and not shown.verbose)
 
 
 def _since(run: Run, request: Request, shown: Shown, path: str) -> int:
@@ -94,12 +94,12 @@ def _since(run: Run, request: Request, shown: Shown, path: str) -> int:
         before = None if file.text is None else parse_state(file.text, path)
         if before is not None:
             check_scope(before, run.host.name, words, path)
-        result = _look(run, request)
+        result = look_once(run, request)
         changes = compare(result, before, run.host.name, words)
         report = _report(run, result, shown, words, changes=changes)
+        run.out.emit(report, fit_height=not shown.all_ and not shown.verbose)  # first: what was not reported stays new
         if result.seen.checked:
             file.write(dump_state(changes.state))
-        run.out.emit(report, fit_height=not shown.all_ and not shown.verbose)
     return report.exit_code or 0
 
 
@@ -107,23 +107,6 @@ def _typed(words: Sequence[str]) -> Sequence[str]:
     """The words as they were typed: `opskit orders` has found the PID already."""
     first = click.get_current_context().meta.get("opskit.word")
     return words if first is None else (first, *words[1:])
-
-
-def _look(run: Run, request: Request) -> Result:
-    from opskit.checks.run import run_checks
-
-    def import_the_rest() -> None:
-        for name in ("analysis.doctor.judge", "render.views.doctor.report", f"render.formats.{_module(run.format)}"):
-            import_module(f"opskit.{name}")
-
-    seen = run_checks(run.host, request, import_the_rest)
-    from opskit.analysis.doctor.judge import judge
-
-    return judge(seen)
-
-
-def _module(format_: str) -> str:
-    return "page" if format_ == "table" else format_
 
 
 def _report(run: Run, result: Result, shown: Shown, words: Sequence[str], **changes: Any) -> Report:
@@ -137,4 +120,4 @@ def _report(run: Run, result: Result, shown: Shown, words: Sequence[str], **chan
     if len(words) == len(seen.pids):  # a name that was typed says more than `java`
         names.update((pid, word) for pid, word in zip(seen.pids, words) if not word.isdigit())
     target = {"pid" if len(seen.pids) == 1 else "pids": ", ".join(map(str, seen.pids))} if seen.pids else None
-    return report(run.about(target), Answer(result, run.host.name, names, **changes), shown)
+    return report(run.about(target), Answer(result, run.host.name, names, **changes), shown, format_=run.format)

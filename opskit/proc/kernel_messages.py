@@ -37,75 +37,80 @@ class Message(NamedTuple):
     pid: int | None = None
 
 
-# What begins with the name of a process: at most 15 bytes, each of which /dev/kmsg may write as \xNN.
+# Kind, a text that each such message has, and a pattern. What begins with the name of a process: at most 15 bytes, each of which /dev/kmsg
+# may write as \xNN. None: nothing, whatever the name says.
 _BY_NAME = (
-    (SEGFAULT, re.compile(r"(?:traps: )?(?P<s>.{1,60}?)\[(?P<pid>\d{1,10})\]:? (?:segfault at |general protection|trap )")),
-    (ALLOCATION, re.compile(r"(?P<s>.{1,60}?): page allocation (?:failure|stalls)[:. ]")),
-    (None, re.compile(r".{1,60}? invoked oom-killer: |.{1,60}? ?[\[(]\d{1,10}[\])]: ")),
-)  # fmt: skip
+    (SEGFAULT, "]", r"(?:traps: )?(?P<s>.{1,60}?)\[(?P<pid>\d{1,10})\]:? (?:segfault at |general protection|trap )"),
+    (ALLOCATION, "page allocation ", r"(?P<s>.{1,60}?): page allocation (?:failure|stalls)[:. ]"),
+    (None, "invoked oom-killer", r".{1,60}? invoked oom-killer: "),
+    (None, ": ", r".{1,60}? ?[\[(]\d{1,10}[\])]: "),
+)
 _DEVICE = r"(?P<s>[\w!.:-]{1,40})"
 _OF_DEVICE = rf"\((?:device )?{_DEVICE}(?: state [A-Z]{{1,4}})?\)"
-# By kind; the first one that matches.
-_PATTERNS = tuple((kind, re.compile(pattern)) for kind, pattern in (
-    (LOCKUP, r"(?:NMI )?(?:watchdog: )?BUG: soft lockup - CPU#(?P<s>\d{1,5}) "),
-    (LOCKUP, r"(?:NMI )?(?:[Ww]atchdog: )?(?:CPU\d{1,5}: )?Watchdog detected hard LOCKUP on cpu (?P<s>\d{1,5})"),
-    (LOCKUP, r"BUG: workqueue lockup - pool "),
-    (STALL, r"(?:rcu: )?INFO: rcu_\w{1,20} (?:detected|self-detected) (?:expedited )?stalls? on CPU"),
-    (STALL, r"rcu: rcu_\w{1,20} kthread starved for "),
-    (HUNG_TASK, r"INFO: task (?P<s>.{1,60}):(?P<pid>\d{1,10}) blocked (?:in I/O wait )?for more than \d{1,10} seconds"),
-    (OOPS, r"BUG: (?:unable to handle|kernel NULL pointer|Bad page |Bad rss-counter|scheduling while atomic|KASAN: |KFENCE: |kernel stack overflow|stack guard|using __this_cpu)"),
-    (OOPS, r"kernel BUG at \S{1,200}:\d{1,6}!"),
-    (OOPS, r"(?:Internal error: )?Oops(?: - [\w ]{1,40})?: .{0,120}\[#\d{1,4}\]"),
-    (OOPS, r"(?:general protection fault|invalid opcode|divide error|stack segment)[:,].{0,120}: [0-9a-f]{4} \[#\d{1,4}\]|(?:general protection fault|invalid opcode|divide error|stack segment): [0-9a-f]{4} \[#"),
-    (OOPS, r"Unable to handle kernel (?:paging request|NULL pointer|access)"),
-    (UNCORRECTED, r"(?:mce: |\{\d{1,6}\})?\[Hardware Error\]: .{0,80}(?:[Uu]ncorrected|severity: (?:fatal|recoverable)|Deferred error)"),
-    (UNCORRECTED, r"mce: Uncorrected hardware memory error|CPU \d{1,5}: Machine Check Exception: |Memory failure: 0x[0-9a-f]{1,16}: recovery action "),
-    (UNCORRECTED, r"EDAC \w{1,20}: \d{1,9} UE "),
-    (UNCORRECTED, r"(?:pcieport|[\w-]{1,30}) [0-9a-f:.]{7,16}: (?:AER: )?(?:Uncorrect(?:ed|able) |PCIe Bus Error: severity=Uncorrect)"),
-    (CORRECTED, r"(?:mce: |\{\d{1,6}\})?\[Hardware Error\]: .{0,80}(?:Corrected error|severity: corrected|Machine check events logged)"),
-    (CORRECTED, r"EDAC \w{1,20}: \d{1,9} CE "),
-    (PCIE_CORRECTED, r"(?:pcieport|[\w-]{1,30}) [0-9a-f:.]{7,16}: (?:AER: )?(?:(?:Multiple )?Corrected |PCIe Bus Error: severity=Corrected)"),
-    (NMI, r"(?:Uhhuh\. )?NMI(?: received for unknown reason|: memory parity error|: PCI system error|: IOCK error)"),
-    (IO_ERROR, rf"(?:(?:blk_update_request|print_req_error|end_request): )?(?:I/O|critical (?:medium|target|nexus|space allocation)) error, dev {_DEVICE}, "),
-    (IO_ERROR, rf"Buffer I/O error on (?:dev|device) {_DEVICE},"),
-    (IO_ERROR, r"nvme (?P<s>nvme\d{1,4}): (?:I/O (?:tag )?\d{1,6}.{0,80} timeout|controller is down; will reset|Device not ready)"),
-    (IO_ERROR, r"(?P<s>ata\d{1,4}(?:\.\d\d)?): (?:failed command: |exception Emask (?!0x0 SAct 0x0 SErr 0x0 action 0x0))"),
-    (IO_ERROR, r"sd [\d:]{3,30}: (?:\[(?P<s>\w{1,20})\] )?(?:rejecting I/O to (?:offline|dead) device|.{0,30}Medium Error)"),
-    (FILE_SYSTEM, rf"EXT[234]-fs error {_OF_DEVICE}"),
-    (FILE_SYSTEM, rf"EXT[234]-fs {_OF_DEVICE}: (?:Remounting filesystem read-only|.{{0,120}}data loss)"),
-    (FILE_SYSTEM, rf"XFS {_OF_DEVICE}: (?:Corruption |Metadata |metadata I/O error|xfs_do_force_shutdown|Filesystem has been shut down|User initiated shutdown|writeback error|Internal error|Please u?n?mount)"),
-    (FILE_SYSTEM, rf"BTRFS:? (?:error|critical) {_OF_DEVICE}"),
-    (FILE_SYSTEM, r"Aborting journal on device (?P<s>[\w!.:-]{1,40}?)-\d{1,20}\.|JBD2: Detected IO errors while flushing file data on (?P<s2>[\w!.:-]{1,40}?)-\d{1,20}$"),
-    (CONNTRACK, r"(?:nf_conntrack: )?(?:nf|ip)_conntrack: table full(?: in netns (?P<s>\d{1,12}))?"),
-    (TCP_MEMORY, r"TCP: (?:out of memory|too many orphaned sockets)"),
-    (NEIGHBOURS, r"neighbour: (?P<s>\w{1,20}): neighbor table overflow"),
-    (FILE_MAX, r"VFS: file-max limit \d{1,20} reached"),
-    (FORK_REJECTED, r"cgroup: fork rejected by pids controller in (?P<s>/.{0,200})"),
-    (SYN_FLOOD, r"(?:TCP: )?(?:request_sock_\w{1,20}|TCP): Possible SYN flooding on port (?P<s>\S{1,60}?)\. "),
-    (SERVER_SILENT, r"nfs: server (?P<s>\S{1,80}) not responding|(?:CIFS: )?(?:VFS: )?(?P<s2>\\\\\S{1,80}) has not responded in "),
-    (SERVER_ANSWERS, r"nfs: server (?P<s>\S{1,80}) OK"),
-    (LINK_DOWN, r"(?:[\w-]{1,30} [0-9a-f:.]{7,16} )?(?P<s>[\w.@-]{1,15}): (?:[\w-]{1,30}: [\w.@-]{1,15} )?(?:NIC )?[Ll]ink (?:is )?[Dd]own"),
-    (LINK_DOWN, r"(?:bonding: )?\S{1,15}: (?:\(slave (?P<s>[\w.@-]{1,15})\): )?link status definitely down(?: for interface (?P<s2>[\w.@-]{1,15}))?"),
-    (WARNING, r"WARNING: (?:CPU: \d{1,5} PID: \d{1,10} at )?(?P<s>[\w./-]{1,120}:\d{1,6}) "),
-    (CLOCKSOURCE, r"(?:clocksource: )?(?:timekeeping watchdog on CPU\d{1,5}: )?Marking clocksource '?(?P<s>[\w-]{1,30})'? as unstable"),
-    (RESUMED, r"PM: (?:suspend exit|hibernation: hibernation exit)|ACPI: (?:PM: )?Waking up from system sleep state"),
-))  # fmt: skip
-# Each message of the patterns has one of these.
-NEEDLES = (
-    "lockup", "LOCKUP", "INFO: rcu_", "kthread starved", "INFO: task ", "BUG", "Oops", "[#", "Unable to handle kernel", "[Hardware Error]", "Machine Check Exception",
-    "hardware memory error", "Memory failure: ", "EDAC ", "AER: ", "PCIe Bus Error", "NMI", " error, dev ", "I/O error on dev", "nvme nvme", "failed command: ",
-    "exception Emask", "I/O to ", "Medium Error", "-fs error", "-fs (", "XFS (", "BTRFS", "Aborting journal", "JBD2: ", "table full", "TCP: out of", "TCP: too many",
-    "neighbor table overflow", "file-max limit", "fork rejected", "SYN flooding", "nfs: server ", "has not responded", "ink is ", "ink down", "Link Down", "link status",
-    "segfault at ", "general protection", "traps: ", "page allocation ", "WARNING: ", "as unstable", "PM: suspend exit", "hibernation exit", "Waking up",
+# The first one that matches.
+_PATTERNS = (
+    (LOCKUP, "soft lockup", r"(?:NMI )?(?:watchdog: )?BUG: soft lockup - CPU#(?P<s>\d{1,5}) "),
+    (LOCKUP, "hard LOCKUP", r"(?:NMI )?(?:[Ww]atchdog: )?(?:CPU\d{1,5}: )?Watchdog detected hard LOCKUP on cpu (?P<s>\d{1,5})"),
+    (LOCKUP, "workqueue lockup", r"BUG: workqueue lockup - pool "),
+    (STALL, "INFO: rcu_", r"(?:rcu: )?INFO: rcu_\w{1,20} (?:detected|self-detected) (?:expedited )?stalls? on CPU"),
+    (STALL, "kthread starved", r"rcu: rcu_\w{1,20} kthread starved for "),
+    (HUNG_TASK, "INFO: task ", r"INFO: task (?P<s>.{1,60}):(?P<pid>\d{1,10}) blocked (?:in I/O wait )?for more than \d{1,10} seconds"),
+    (OOPS, "BUG: ", r"BUG: (?:unable to handle|kernel NULL pointer|Bad page |Bad rss-counter|scheduling while atomic|KASAN: |KFENCE: |kernel stack overflow|stack guard|using __this_cpu)"),
+    (OOPS, "kernel BUG at ", r"kernel BUG at \S{1,200}:\d{1,6}!"),
+    (OOPS, "Oops", r"(?:Internal error: )?Oops(?: - [\w ]{1,40})?: .{0,120}\[#\d{1,4}\]"),
+    (OOPS, " [#", r"(?:general protection fault|invalid opcode|divide error|stack segment)(?:,.{0,120})?: [0-9a-f]{4} \[#"),
+    (OOPS, "Unable to handle kernel", r"Unable to handle kernel (?:paging request|NULL pointer|access)"),
+    (UNCORRECTED, "[Hardware Error]", r"(?:mce: |\{\d{1,6}\})?\[Hardware Error\]: .{0,80}(?:[Uu]ncorrected|severity: (?:fatal|recoverable)|Deferred error)"),
+    (UNCORRECTED, "hardware memory error", r"mce: Uncorrected hardware memory error"),
+    (UNCORRECTED, "Machine Check Exception", r"CPU \d{1,5}: Machine Check Exception: "),
+    (UNCORRECTED, "Memory failure: ", r"Memory failure: 0x[0-9a-f]{1,16}: recovery action "),
+    (UNCORRECTED, "EDAC ", r"EDAC \w{1,20}: \d{1,9} UE "),
+    (UNCORRECTED, "ncorrect", r"[\w-]{1,30} [0-9a-f:.]{7,16}: (?:AER: )?(?:Uncorrect(?:ed|able) |PCIe Bus Error: severity=Uncorrect)"),
+    (CORRECTED, "[Hardware Error]", r"(?:mce: |\{\d{1,6}\})?\[Hardware Error\]: .{0,80}(?:Corrected error|severity: corrected|Machine check events logged)"),
+    (CORRECTED, "EDAC ", r"EDAC \w{1,20}: \d{1,9} CE "),
+    (PCIE_CORRECTED, "Corrected", r"[\w-]{1,30} [0-9a-f:.]{7,16}: (?:AER: )?(?:(?:Multiple )?Corrected |PCIe Bus Error: severity=Corrected)"),
+    (NMI, "NMI", r"(?:Uhhuh\. )?NMI(?: received for unknown reason|: memory parity error|: PCI system error|: IOCK error)"),
+    (IO_ERROR, " error, dev ", rf"(?:(?:blk_update_request|print_req_error|end_request): )?(?:I/O|critical (?:medium|target|nexus|space allocation)) error, dev {_DEVICE}, "),
+    (IO_ERROR, "I/O error on dev", rf"Buffer I/O error on (?:dev|device) {_DEVICE},"),
+    (IO_ERROR, "nvme nvme", r"nvme (?P<s>nvme\d{1,4}): (?:I/O (?:tag )?\d{1,6}.{0,80} timeout|controller is down; will reset|Device not ready)"),
+    (IO_ERROR, "failed command: ", r"(?P<s>ata\d{1,4}(?:\.\d\d)?): failed command: "),
+    (IO_ERROR, "rejecting I/O", r"sd [\d:]{3,30}: (?:\[(?P<s>\w{1,20})\] )?rejecting I/O to (?:offline|dead) device"),
+    (IO_ERROR, "Medium Error", r"sd [\d:]{3,30}: (?:\[(?P<s>\w{1,20})\] )?.{0,40}Medium Error"),
+    (FILE_SYSTEM, "-fs error", rf"EXT[234]-fs error {_OF_DEVICE}"),
+    (FILE_SYSTEM, "-fs (", rf"EXT[234]-fs {_OF_DEVICE}: (?:Remounting filesystem read-only|.{{0,120}}data loss)"),
+    (FILE_SYSTEM, "XFS (", rf"XFS {_OF_DEVICE}: (?:Corruption |Metadata |metadata I/O error|xfs_do_force_shutdown|Filesystem has been shut down|writeback error|Internal error|Please u?n?mount)"),
+    (FILE_SYSTEM, "BTRFS", rf"BTRFS:? (?:error|critical) {_OF_DEVICE}"),
+    (FILE_SYSTEM, "Aborting journal", r"Aborting journal on device (?P<s>[\w!.:-]{1,40}?)-\d{1,20}\."),
+    (FILE_SYSTEM, "JBD2: ", r"JBD2: Detected IO errors while flushing file data on (?P<s>[\w!.:-]{1,40}?)-\d{1,20}$"),
+    (CONNTRACK, "table full", r"(?:nf_conntrack: )?(?:nf|ip)_conntrack: table full(?: in netns (?P<s>\d{1,12}))?"),
+    (TCP_MEMORY, "TCP: out of", r"TCP: out of memory"),
+    (TCP_MEMORY, "TCP: too many", r"TCP: too many orphaned sockets"),
+    (NEIGHBOURS, "neighbor table overflow", r"neighbour: (?P<s>\w{1,20}): neighbor table overflow"),
+    (FILE_MAX, "file-max limit", r"VFS: file-max limit \d{1,20} reached"),
+    (FORK_REJECTED, "fork rejected", r"cgroup: fork rejected by pids controller in (?P<s>/.{0,200})"),
+    (SYN_FLOOD, "SYN flooding", r"(?:TCP: )?(?:request_sock_\w{1,20}|TCP): Possible SYN flooding on port (?P<s>\S{1,60}?)\. "),
+    (SERVER_SILENT, "not responding", r"nfs: server (?P<s>\S{1,80}) not responding"),
+    (SERVER_SILENT, "has not responded", r"(?:CIFS: )?(?:VFS: )?(?P<s>\\\\\S{1,80}) has not responded in "),
+    (SERVER_ANSWERS, "nfs: server ", r"nfs: server (?P<s>\S{1,80}) OK"),
+    (LINK_DOWN, "own", r"(?:[\w-]{1,30} [0-9a-f:.]{7,16} )?(?P<s>[\w.@-]{1,15}): (?:[\w-]{1,30}: [\w.@-]{1,15} )?(?:NIC )?[Ll]ink (?:is )?[Dd]own"),
+    (LINK_DOWN, "definitely down", r"(?:bonding: )?\S{1,15}: (?:\(slave (?P<s>[\w.@-]{1,15})\): )?link status definitely down(?: for interface (?P<s2>[\w.@-]{1,15}))?"),
+    (WARNING, "WARNING: ", r"WARNING: (?:CPU: \d{1,5} PID: \d{1,10} at )?(?P<s>[\w./-]{1,120}:\d{1,6}) "),
+    (CLOCKSOURCE, "as unstable", r"(?:clocksource: )?(?:timekeeping watchdog on CPU\d{1,5}: )?Marking clocksource '?(?P<s>[\w-]{1,30})'? as unstable"),
+    (RESUMED, "exit", r"PM: (?:suspend exit|hibernation: hibernation exit)"),
+    (RESUMED, "Waking up", r"ACPI: (?:PM: )?Waking up from system sleep state"),
 )  # fmt: skip
+# Each message of the patterns has one of these; they are rarer than the texts above.
+_RARER = {"]": ("segfault at ", "] general protection", "] trap "), "own": ("ink is Down", "ink is down", "ink down", "ink Down"),
+          "exit": ("PM: suspend exit", "hibernation exit"), "Corrected": ("Corrected",), "ncorrect": ("ncorrect",), ": ": (), "invoked oom-killer": ()}  # fmt: skip
+NEEDLES = tuple(dict.fromkeys(needle for _, text, _ in (*_BY_NAME, *_PATTERNS) for needle in _RARER.get(text, (text,))))
 _STAMP = re.compile(r"<(\d{1,4})>\[ {0,12}(\d{1,12})\.(\d{6})\](?:\[[TC]\d{1,10}\])? ")
 
 
 def read_message(text: str, at_s: float | None = None) -> Message | None:
     """What a message of the kernel tells, without its stamp; None: nothing of the above."""
     text = text[:_LONGEST]
-    for kind, pattern in (*_BY_NAME, *_PATTERNS):
-        found = pattern.match(text)
+    for kind, hint, pattern in (*_BY_NAME, *_PATTERNS):
+        found = re.match(pattern, text) if hint in text else None  # few of the patterns are ever compiled
         if found is None:
             continue
         if kind is None:

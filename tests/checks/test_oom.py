@@ -11,29 +11,24 @@ import pytest
 from cgroups import new_cgroup
 from nextsteps import try_next
 
+from opskit.analysis.finding import HOST
 from opskit.analysis.oom_quick import judge_quick
 from opskit.checks.look import Look
 from opskit.checks.oom import check
-from opskit.collect.oom import Facts, Known
-from opskit.collect.oom_quick import Quick
+from opskit.collect.oom_quick import Quick, QuickKill
 from opskit.errors import NotSupported
 from opskit.host import Host
-from opskit.proc.oom.lines import When
-from opskit.proc.oom.records import Kill
 
 ALLOCATE = "kept = bytearray(64 << 20)"
 HOUR = 3600.0
 
 
-def facts(**given):
-    return Facts((), (), (), is_live=True, end=When(1e9, 1e6, 1e9, "now"), uptime_s=1e6)._replace(**given)
+def kill(ago_s, cgroup="/app.service", name="java", **given):
+    return QuickKill(4242, name, cgroup, cgroup, ago_s)._replace(**given)
 
 
-def kill(ago_s, cgroup="/app.service", name="java"):
-    when = When(1e9 - ago_s, 1e6 - ago_s, 1e9 - ago_s, "then")
-    return Known(
-        Kill(4242, name, "killed", when, scope="cgroup", cgroup=cgroup, task_cgroup=cgroup), "the kernel's log", ago_s
-    )
+def look(*kills, counted=None, gained=0, **given):
+    return Quick(kills, len(kills) if counted is None else counted, gained, 1.0)._replace(**given)
 
 
 def codes(quick):
@@ -42,37 +37,42 @@ def codes(quick):
 
 def test_a_machine_without_kills_is_healthy():
     """The counter is 0: no log is read."""
-    assert codes(Quick(None, 0, 1.0)) == []
+    assert codes(look()) == []
 
 
 def test_kills_of_a_day_and_older_ones():
-    """An error within 24 h, then a note."""
-    assert codes(Quick(facts(kills=(kill(HOUR),), counted=1), 0, 1.0)) == [("oom-killed", "error")]
-    old = Quick(facts(kills=(kill(25 * HOUR),), counted=1), 0, 1.0)
+    """An error within 24 h, then a note; one finding for a program and its limit."""
+    [found] = judge_quick(look(kill(3 * HOUR), kill(HOUR)))
+    assert (found.severity, found.entity.inside.id) == ("error", "/app.service")
+    assert found.summary == "4242 (java) was killed at the memory limit of /app.service, 1 h 0 min ago, 2 times"
+    old = look(kill(25 * HOUR, None))
     assert codes(old) == [("oom-killed", "note")]
     assert try_next(judge_quick(old), "oom-killed") == "opskit oom"
+    assert "machine was out of memory" in judge_quick(old)[0].summary
+    many = look(*(kill(HOUR, f"/{number}") for number in range(9)))
+    assert [each.summary for each in judge_quick(many)][-1].startswith("4 more processes were killed")
 
 
 def test_kills_that_only_a_counter_tells_have_no_time():
-    """A note, also on a young machine; in the window an error."""
-    assert codes(Quick(facts(counted=3, uptime_s=HOUR), 0, 1.0)) == [("oom-counted", "note")]
-    gained = Quick(facts(counted=3), 1, 1.0)
+    """A note; in the window an error."""
+    assert codes(look(counted=3)) == [("oom-counted", "note")]
+    gained = look(counted=3, gained=1)
     assert codes(gained) == [("oom-counted", "error")]
     assert judge_quick(gained)[0].summary == "the OOM killer has killed 1 process in the last 1.0 s"
-    assert codes(Quick(facts(kills=(kill(0.5),), counted=3), 1, 1.0))[0] == ("oom-killed", "error")
+    assert codes(look(kill(0.5), counted=1, gained=1)) == [("oom-killed", "error")]
 
 
 def test_processes_that_were_asked_about_hear_of_their_cgroups():
     """By its counter, where no log names the kill."""
-    [found] = judge_quick(Quick(facts(counted=2), 0, 1.0, frozenset({"/a", "/a/b"})))
+    [found] = judge_quick(look(counted=2, paths=frozenset({"/a", "/a/b"})))
     assert (found.severity, found.entity.id) == ("note", "/a/b")
 
 
 def test_cgroups_that_are_gone():
     """One note for all."""
-    [found] = judge_quick(Quick(facts(counted=0), 0, 1.0, gone=(kill(2 * HOUR), kill(HOUR, "/x", "python"))))
-    assert (found.severity, found.entity.inside.id) == ("note", "/x")
-    assert found.summary.startswith("2 processes were killed for memory in cgroups that are gone, the last python")
+    [found] = judge_quick(look(kill(2 * HOUR, is_gone=True), kill(HOUR, "/x", "python", is_gone=True)))
+    assert (found.severity, found.entity) == ("note", HOST)
+    assert found.summary == "2 processes were killed for memory in cgroups that are gone, the last python, 1 h 0 min ago"
 
 
 def test_a_copy_has_no_counters_that_move(tree):
@@ -86,7 +86,7 @@ def test_a_copy_has_no_counters_that_move(tree):
 def test_a_process_that_the_kernel_kills():
     """An error while its cgroup exists, for the machine and for a process of it; a note when it is gone."""
     name = f"opskit-test-quick-oom-{os.getpid()}"
-    look = Look(Host.at(None, None), window_s=0.0)
+    machine = Look(Host.at(None, None), window_s=0.0)
     with new_cgroup("memory", name, "memory.limit_in_bytes memory.max") as place:
         for limit in ("memory.limit_in_bytes", "memory.memsw.limit_in_bytes", "memory.max", "memory.swap.max"):
             if (place / limit).exists():
@@ -95,13 +95,15 @@ def test_a_process_that_the_kernel_kills():
         done = subprocess.run(["sh", "-c", f'{join} "$@"', "sh", sys.executable, "-c", ALLOCATE], check=False)
         assert done.returncode == -9
         with subprocess.Popen(["sh", "-c", f"{join} sleep 60"]) as other:
-            assert of(check(look), name) == ["error"]
+            assert of(check(machine), name) == ["error"]
             deadline = time.monotonic() + 10
             while f"/{name}" not in _cgroups_of(other.pid) and time.monotonic() < deadline:
                 time.sleep(0.01)
-            assert of(check(look._replace(pids=(other.pid,))), name) == ["error"]
+            assert of(check(machine._replace(pids=(other.pid,))), name) == ["error"]
             other.kill()
-    assert "error" not in of(check(look), name)
+    found = check(machine).findings
+    assert not [each for each in found if each.severity == "error" and name in each.summary]
+    assert "note" in {each.severity for each in found if each.code == "oom-killed"}
 
 
 def of(outcome, name):

@@ -76,7 +76,13 @@ def test_a_long_scan_lets_a_due_reading_go_first():
     assert done == ["second reading", "scan"]
 
 
-def test_one_that_hangs_lends_its_turn_and_is_reported():
+@pytest.fixture
+def impatient(monkeypatch):
+    monkeypatch.setattr("opskit.checks.turns._QUIET_S", 0.03)
+    monkeypatch.setattr("opskit.checks.turns._HANGS_S", 0.06)
+
+
+def test_one_that_hangs_lends_its_turn_and_is_reported(impatient):
     """Others run beside it; `on_hang` names its thread; when it goes on there is still one turn."""
     hung, go_on, done = [], threading.Event(), []
 
@@ -99,12 +105,12 @@ def test_one_that_hangs_lends_its_turn_and_is_reported():
     assert (turns._free, turns._turns, turns._lent) == (1, {}, set())
 
 
-def test_one_that_never_returns_does_not_keep_the_others():
+def test_one_that_never_returns_does_not_keep_the_others(impatient):
     """At the moment given, `wait` says that not all have ended."""
     turns, never, done = Turns(), threading.Event(), []
     turns.start(lambda: never.wait(FAR_S))
     turns.start(lambda: done.append(1))
-    assert not finish(turns, 0.3)
+    assert not finish(turns, 0.15)
     assert done == [1]
     never.set()
     assert finish(turns)

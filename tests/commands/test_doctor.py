@@ -227,6 +227,19 @@ def test_ctrl_c_ends_a_watch():
     assert process.returncode == 130
 
 
+def test_the_watched_process_ends(inprocess):
+    """The last sample decides the exit code; JSON is written. A later process of that name is another one."""
+    for words in ((), ("-f", "json")):
+        process = subprocess.Popen(["sleep", "0.7"])
+        try:
+            done = inprocess("doctor", process.pid, *ONE, "-w", "-i", "100ms", *words)
+        finally:
+            process.wait()
+        assert done.code == 0
+        assert done.err == f"opskit: no process {process.pid}: it ended while it was watched\n"
+        assert "no problem found in" in done.out
+
+
 # --- since the last run ---
 
 
@@ -269,3 +282,91 @@ def test_runs_at_once_with_one_state_file(tmp_path):
     assert [run.returncode for run in runs] == [0, 0, 0]
     assert json.loads(path.read_text())["opskit_doctor_state"] == 1
     assert os.listdir(tmp_path) == ["state.json"]
+
+
+# --- a real fault that comes and goes ---
+
+OPENS = """
+import os, resource, sys
+resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+print("ready", flush=True)
+kept = []
+for line in sys.stdin:
+    if line == "open\\n":
+        kept = [os.open("/dev/null", 0) for _ in range(57)]
+    else:
+        for each in kept: os.close(each)
+    print(line, end="", flush=True)
+"""
+
+
+@pytest.fixture
+def opener(spawn):
+    """A process whose open files are nearly used up on demand."""
+    process = spawn(OPENS, stdin=subprocess.PIPE)
+
+    def do(word):
+        process.stdin.write(f"{word}\n")
+        process.stdin.flush()
+        assert process.stdout.readline() == f"{word}\n"
+
+    process.do = do
+    return process
+
+
+FEW = ("--only", "fds")
+
+
+def test_a_fault_that_comes_and_goes(opener):
+    """A watch says when, in a line each; the JSON object at its end has its times."""
+    words = [sys.executable, "-m", "opskit", "doctor", str(opener.pid), *FEW, "-w", "-i", "50ms"]
+    watch = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
+    try:
+        assert watch.stdout.readline().startswith(f"no problem found in {opener.pid} (")
+        opener.do("open")
+        came = next(line for line in watch.stdout if " new " in line)
+        opener.do("close")
+        went = next(line for line in watch.stdout if " gone " in line)
+    finally:
+        watch.send_signal(signal.SIGINT)
+        watch.communicate(timeout=60)
+    assert re.match(rf"\d\d:\d\d:\d\d new soon \w+ rlimit-nearly-used \({opener.pid}\): ", came)
+    assert re.match(
+        rf"\d\d:\d\d:\d\d gone soon \w+ rlimit-nearly-used \({opener.pid}\): .*, since \d\d:\d\d:\d\d\n", went
+    )
+
+
+def test_a_fault_that_comes_and_goes_between_runs(inprocess, opener, tmp_path):
+    """With a state file: nothing, new, nothing, gone, nothing; exit code 1 for what is new alone."""
+
+    def run(*words):
+        done = inprocess("doctor", opener.pid, *FEW, "--since-file", tmp_path / "state.json", *words)
+        return done.code, done.out.partition(" in ")[0].partition("\n")[0]
+
+    assert run() == (0, "no problem")
+    opener.do("open")
+    assert run() == (1, "1 new")
+    assert run() == (0, "")
+    assert run("-f", "table") == (0, "nothing has changed")
+    opener.do("close")
+    assert run() == (0, "1 gone")
+    assert run() == (0, "")
+
+
+def test_what_could_not_be_reported_stays_new(opener, tmp_path):
+    """A full disk behind stdout: the next run reports it."""
+    words = [
+        sys.executable,
+        "-m",
+        "opskit",
+        "doctor",
+        str(opener.pid),
+        *FEW,
+        "--since-file",
+        str(tmp_path / "state.json"),
+    ]
+    opener.do("open")
+    with open("/dev/full", "w", encoding="utf-8") as full:
+        assert subprocess.run(words, stdout=full, stderr=subprocess.PIPE, check=False).returncode == 2
+    assert os.listdir(tmp_path) == []
+    assert subprocess.run(words, capture_output=True, text=True, check=False).stdout.startswith("1 problem in ")

@@ -12,7 +12,7 @@ WORDS = st.text(st.sampled_from("ab /é漢\u0301\x1b\n-"), max_size=120)
 
 
 @given(WORDS, st.integers(24, 60), st.sampled_from(["", " 1. stuck  "]))
-@settings(max_examples=60)
+@settings(max_examples=60, deadline=None)
 def test_folding_loses_nothing_and_keeps_the_width(text, width, lead):
     """Lines are no wider than the terminal; together they are the text."""
     from rich.cells import cell_len

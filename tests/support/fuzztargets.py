@@ -258,9 +258,17 @@ text_target(
     b"Max open files            1024                 4096                 files     \n",
 )
 text_target("proc file-nr", file_nr.parse_file_nr, b"593\t0\t2466177\n")
-text_target("proc sched last run", task_sched.parse_last_ran_ms, b"sh (1, #threads: 1)\n--------------------\nse.exec_start    :   22.8187\n")
-text_target("proc net route", routes.parse_routes, b"Iface\tDestination\neth0 00000000 010200C0 0003 0 0 0 00000000 0 0 0\n")
-text_target("proc net if_inet6", routes.parse_global_addresses, b"fd000000000000000000000000000002 04 40 00 82     eth0\n")
+text_target(
+    "proc sched last run",
+    task_sched.parse_last_ran_ms,
+    b"sh (1, #threads: 1)\n--------------------\nse.exec_start    :   22.8187\n",
+)
+text_target(
+    "proc net route", routes.parse_routes, b"Iface\tDestination\neth0 00000000 010200C0 0003 0 0 0 00000000 0 0 0\n"
+)
+text_target(
+    "proc net if_inet6", routes.parse_global_addresses, b"fd000000000000000000000000000002 04 40 00 82     eth0\n"
+)
 text_target("proc net stat arp_cache", neighbour_stat.parse_neighbours, b"entries  table_fulls\n00000012  0000000a\n")
 MAPS = (
     b"55f0c8a00000-55f0c8a02000 r-xp 00000000 fe:00 1310 /usr/bin/java\n7f1200000000-7f1200021000 rw-p 00000000 00:00 0 \n"

@@ -27,7 +27,6 @@ TIDY = {
     "io-writes-cancelled": ("process whose writes were cancelled", "processes whose writes were cancelled"),
     "irqbalance-ignores-isolated": ("irqbalance on isolated CPUs", "irqbalances on isolated CPUs"),
     "cpu-offline": ("note on offline CPUs", "notes on offline CPUs"),
-    "network-errors-counted": ("counter of network errors", "counters of network errors"),
     "kernel-warning": ("warning of the kernel", "warnings of the kernel"),
     "crash-jdk-old": ("crash of an old JDK", "crashes of old JDKs"),
     "hdr-log-cut": ("cut latency log", "cut latency logs"),

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from opskit.proc.fs import ProcFS
     from opskit.proc.kernel.adjtimex import KernelClock
 
+_FRESH_ERROR_S = 1.0  # of maxerror, which grows by this in 33 minutes
 _MACHINE_S = 10.0  # how long a watch keeps what rarely changes: daemons, clocksource, RTC
 
 
@@ -95,9 +96,8 @@ class Collector:
 def read_quick(host: Host) -> Facts:
     """What costs little, without any wait: no server, RTC, or cost of a read. Raises NotSupported for a copy."""
     kernel, problem = _kernel_clock()
-    is_good = kernel is not None and kernel.is_synchronised
-    # Where the kernel says that its clock is right, the daemons matter only if there is more than one.
-    daemons = find_daemons(host)
+    is_good = kernel is not None and kernel.is_synchronised and kernel.most_error_s < _FRESH_ERROR_S
+    daemons = () if is_good else find_daemons(host)  # a daemon has just told the kernel that its clock is right
     source = read_source(host.fs, None)
     return Facts(
         0.0, kernel, problem, source, machine_zone(host.fs, host.now()), daemons, _sees_all(host.fs), container_evidence(host.fs),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from opskit.collect.kernel_log import kernel_log
 from opskit.proc.files.boot_time import parse_uptime
 from opskit.proc.files.mountinfo import parse_mountinfo
 from opskit.proc.files.stat import parse_stat
@@ -86,9 +87,7 @@ def collect(host: Host) -> Facts:
 
 def _read_ring(host: Host, uptime_s: float | None) -> tuple[list[tuple[Message, float | None]], float | None]:
     """The messages, and how long ago; how far back the log reaches. Raises OSError."""
-    from opskit.proc.kernel.kmsg import read_kernel_log
-
-    log = read_kernel_log()
+    log = kernel_log(host)
     if log.is_whole is None and log.text:
         # From syslog(2), where the name of a process may forge a line.
         raise PermissionError

@@ -1,17 +1,22 @@
-"""Options that name checks of `opskit doctor`."""
+"""The checks of `opskit doctor`: options that name them, one look, and many."""
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from opskit.catalog import CHECKS
 from opskit.commands.shared.options import option
-from opskit.errors import UsageError
+from opskit.errors import OpskitError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+
+    from opskit.analysis.doctor.result import Result
+    from opskit.checks.run import Request
+    from opskit.commands.shared.run import Run
 
 
 class CheckNames(click.ParamType):  # type: ignore[type-arg, unused-ignore]
@@ -51,3 +56,41 @@ def chosen_checks(only: Sequence[Sequence[str]], skip: Sequence[Sequence[str]]) 
     if not chosen:
         raise UsageError("--skip leaves out every check: nothing is left to do")
     return chosen
+
+
+def look_once(run: Run, request: Request) -> Result:
+    """Run the checks, and rank what they saw. What shows it is imported meanwhile."""
+    from opskit.checks.run import run_checks
+
+    def import_the_rest() -> None:
+        import_module("opskit.analysis.doctor.judge")
+        from opskit.render.views.doctor.report import module_of
+
+        import_module(module_of(run.format))
+        import_module(f"opskit.render.formats.{'page' if run.format == 'table' else run.format}")
+
+    seen = run_checks(run.host, request, import_the_rest)
+    from opskit.analysis.doctor.judge import judge
+
+    return judge(seen)
+
+
+def follower(run: Run, request: Request) -> Callable[[], Result]:
+    """Look again and again at the same processes, until they have ended: NoSuchProcess."""
+    from opskit.collect.given_pids import GivenPids
+
+    given: list[GivenPids] = []
+
+    def look() -> Result:
+        words = [str(pid) for each in given for pid in each.living()]
+        try:
+            result = look_once(run, request._replace(words=tuple(words)) if given else request)
+        except OpskitError:
+            for each in given:
+                each.living()
+            raise
+        if not given and result.seen.pids:
+            given.append(GivenPids(run.host, result.seen.pids, "doctor"))
+        return result
+
+    return look

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import ast
 import operator
 from collections import Counter
 from functools import reduce
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from opskit import catalog
 from opskit.analysis.doctor.judge import judge
 from opskit.analysis.doctor.places import containers, key_of, scopes
 from opskit.analysis.doctor.result import CLASSES
@@ -295,6 +298,21 @@ def test_of_processes_only_theirs():
     ]  # fmt: skip
     result = judge(seen(*mine, *others, pids=(11,)))
     assert sorted(each.code for each in result.findings) == sorted(each.code for each in mine)
+
+
+def test_the_catalog_has_each_code_once():
+    """A second line for a code would silently replace the first."""
+    source = ast.parse(Path(catalog.__file__).read_text(encoding="utf-8"))
+    tables = {getattr(node.targets[0], "id", ""): node.value for node in source.body if isinstance(node, ast.Assign)}
+    plain = [
+        each.value for name in ("_EXPLAIN_NONE", "_OF_HOST_CHECKS") for row in tables[name].values for each in row.elts
+    ]
+    [table] = [node.value for node in source.body if isinstance(node, ast.AnnAssign) and node.target.id == "FINDINGS"]
+    codes = [key.value for key in table.keys if key is not None]
+    groups = [value for key, value in zip(table.keys, table.values) if key is None and isinstance(value, ast.Call)]
+    codes += [each.value for group in groups for each in group.args[0].elts]
+    assert [code for code, times in Counter([*plain, *codes]).items() if times > 1] == []
+    assert {*plain, *codes} == FINDINGS.keys()
 
 
 def test_the_table_has_no_cycle_and_the_words_every_tidy_code():

@@ -192,7 +192,7 @@ def test_the_state_of_another_host_or_target():
 
 
 @given(st.text(), st.text(), st.lists(st.text()))
-@settings(max_examples=20)
+@settings(max_examples=20, deadline=None)
 def test_any_names_survive(host, summary, words):
     """Also those that are no UTF-8."""
     state = compare(judge(seen(PIPE._replace(summary=summary + "\udc80"))), None, host, words).state

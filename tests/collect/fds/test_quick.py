@@ -20,10 +20,10 @@ PROGRAM = "import os, time; fds = [os.dup(0) for _ in range({})]; print('READY',
 
 def near_its_limit(opened):
     """A process with a limit of 40."""
-    before = lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (40, 40))  # noqa: E731
     words = [sys.executable, "-c", PROGRAM.format(opened)]
-    process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, preexec_fn=before)
+    process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
     process.stdout.readline()
+    resource.prlimit(process.pid, resource.RLIMIT_NOFILE, (40, 40))
     return process
 
 

@@ -98,7 +98,7 @@ def test_a_suspended_machine(monkeypatch):
         "<3>[   50.000000] I/O error, dev sda, sector 1\n" + text + "\n<3>[  250.000000] I/O error, dev sdb, sector 1"
     )
     monkeypatch.setattr(
-        "opskit.proc.kernel.kmsg.read_kernel_log", lambda: type("Log", (), {"text": text, "is_whole": True})
+        "opskit.collect.host.kernel.kernel_log", lambda _: type("Log", (), {"text": text, "is_whole": True})
     )
     host = Host(ProcFS())
     host.monotonic = lambda: 300.0

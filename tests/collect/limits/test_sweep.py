@@ -90,23 +90,25 @@ print("READY", flush=True); input()
 while True:
     start(); time.sleep(0.01)
 """
-    with new_cgroup("pids", "opskit-test-sweep.service", "pids.max") as place:
-        with subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
-            try:
-                process.stdout.readline()
-                (place / "pids.max").write_text("7")
-                (place / "cgroup.procs").write_text(str(process.pid))
-                process.stdin.write(b"\n")
-                process.stdin.flush()
-                facts = _until_full(place)
-                findings = [each for each in judge(facts) if each.entity.id == "/opskit-test-sweep.service"]
-                [one] = findings
-                assert (one.code, one.severity) == ("threads-none-left", "error")
-                assert f"its process is {process.pid} (" in one.summary
-                assert one.next == f"opskit limits {process.pid}"
-                assert try_next(findings, "threads-none-left")
-            finally:
-                process.kill()
+    with (
+        new_cgroup("pids", "opskit-test-sweep.service", "pids.max") as place,
+        subprocess.Popen([sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process,
+    ):
+        try:
+            process.stdout.readline()
+            (place / "pids.max").write_text("7")
+            (place / "cgroup.procs").write_text(str(process.pid))
+            process.stdin.write(b"\n")
+            process.stdin.flush()
+            facts = _until_full(place)
+            findings = [each for each in judge(facts) if each.entity.id == "/opskit-test-sweep.service"]
+            [one] = findings
+            assert (one.code, one.severity) == ("threads-none-left", "error")
+            assert f"its process is {process.pid} (" in one.summary
+            assert one.next == f"opskit limits {process.pid}"
+            assert try_next(findings, "threads-none-left")
+        finally:
+            process.kill()
 
 
 def _until_full(place):

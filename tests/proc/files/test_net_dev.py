@@ -17,7 +17,9 @@ eth0:1:5 6 2 3 4 1 0 0 7 8 9 10 0 11 12 0
 def test_the_counters():
     """Without a blank after the colon too; an alias has a colon in its name."""
     lo = NetDev(2286, 1, 2287, 217887, sent_bytes=217887)
-    alias = NetDev(6, 3, 8, 5, errors=2, fifo=4, frame=1, sent_bytes=7, sent_errors=9, sent_dropped=10, collisions=11, carrier=12)
+    alias = NetDev(
+        6, 3, 8, 5, errors=2, fifo=4, frame=1, sent_bytes=7, sent_errors=9, sent_dropped=10, collisions=11, carrier=12
+    )
     assert parse_net_dev(TEXT) == {"lo": lo, "eth0:1": alias}
     assert alias.since(lo._replace(received=1)).received == 5
 

@@ -132,6 +132,13 @@ def test_what_was_not_checked_is_grouped_by_its_reason():
     assert any("opskit/x.py:1" in line for line in lines(judge(seen(gaps=gaps)), verbose=True))
 
 
+def test_little_could_be_checked():
+    """A verdict about less than half is not one about the machine."""
+    late = [Gap(name, name, "it did not finish by the deadline") for name in ("tcp", "io", "fds", "mem")]
+    assert lines(judge(seen(gaps=late)))[0] == "no problem found on vm, but checked only 3 of 7 things in 1.4 s"
+    assert lines(judge(seen(gaps=late[:3])))[0] == "no problem found on vm; checked 3 of 6 things in 1.4 s"
+
+
 def test_nothing_could_be_checked():
     """Exit code 2, and why."""
     result = judge(seen(gaps=[Gap("pipes", "open pipes", "it did not finish by the deadline")])._replace(checked=()))

@@ -37,6 +37,8 @@ def verdict(answer: Answer) -> str:
         return _verdict_of_changes(answer, answer.changes)
     if not problems:
         said = f"no problem found {answer.place}"
+        if len(answer.failed) > len(answer.seen.checked):
+            return f"{said}, but {checked(answer).replace('checked', 'checked only', 1)}"
         return f"{said}; {checked(answer)}" if is_healthy(answer) else said
     return f"{plural(len(problems), 'problem')} {answer.place}: {_by_class([each.class_ for each in problems])}"
 
@@ -87,8 +89,12 @@ def effects(problem: Problem, result: Result, most: int | None = _EFFECTS) -> It
 
 
 def _subject(finding: Finding, result: Result) -> str:
-    process = next((each for each in chain(finding.entity) if each.kind == "process"), finding.entity)
-    return label(process, result.seen.places)
+    """Its process as the summary calls it, `4242 (orders)`, or else by its program; the entity where there is no process."""
+    process = next((each for each in chain(finding.entity) if each.kind == "process"), None)
+    if process is None:
+        return label(finding.entity, result.seen.places)
+    found = re.search(rf"(?<![0-9]){process.name} \([^()]*\)", finding.summary)
+    return found[0] if found else label(process, result.seen.places)
 
 
 def others(problem: Problem, result: Result) -> str:

@@ -44,7 +44,7 @@ COMMANDS = (
     Command("dentry", "Linux", "Show the memory in dentry and inode caches; drop them safely.", Quick("dentry caches", 15)),
     Command("mem", "Linux", "Show who holds the memory, and what will be killed for it.", Quick("memory", 25)),
     Command("oom", "Linux", "Show whom the OOM killer killed, and why.", Quick("OOM kills", 15, 1.0)),
-    Command("clock", "Linux", "Show whether the clock is right, set, slow, or off by a time zone.", Quick("the clock", 10)),
+    Command("clock", "Linux", "Show whether the clock is right, set, slow, or off by a time zone.", Quick("the clock", 15)),
     Command("jvms", "JVM", "List JVMs: heap, CPU, limits, GC and safepoint time, attach.", Quick("JVMs", 50, 1.0)),
     Command("hsperf-check", "JVM", "Diagnose and repair why jstack or jps cannot reach a JVM.", Quick("attach files of JVMs", 40)),
     Command("attach-check", "JVM", "The same as hsperf-check.", module="hsperf_check", hidden=True),

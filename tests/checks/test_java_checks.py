@@ -148,7 +148,7 @@ def test_a_safepoint_that_is_not_reached(staged):
         deadline = time.monotonic() + jvms.START_S
         while "safepoint-not-reached" not in severe(look(hog, window_s=0.3)).get(hog.pid, ()):
             assert time.monotonic() < deadline
-        outcome = look(hog, staged["17"], check=java_threads, ask=True, seconds=1.0)
+        outcome = look(hog, staged["17"], check=java_threads, ask=True, seconds=2.5)
         assert severe(outcome) == {other: ["jvm-deadlock", "lock-contended"]}
         assert [gap.what for gap in outcome.gaps] == [f"deadlocks and locks of {hog.pid} (Workload)"]
         assert list(outcome.asked) == [other]

@@ -98,9 +98,8 @@ class Crew:
         reserve_s = _LAST * self._ask.deadline_s if any(CHECKS[name].last for name in chosen) else 0.0
         is_done = True
         for is_last, until_s in ((False, self._until_s - reserve_s), (True, self._until_s)):
-            for name in sorted(
-                chosen, key=lambda each: (-CHECKS[each].window_s, CHECKS[each].cpu_ms)
-            ):  # cheap ones first
+            # Cheap ones first.
+            for name in sorted(chosen, key=lambda each: (-CHECKS[each].window_s, CHECKS[each].cpu_ms)):
                 if CHECKS[name].last is is_last:
                     self._begin(name)
             is_done = self._wait(until_s)
@@ -145,7 +144,7 @@ class Crew:
                 work()
             finally:
                 self._work.pop(thread, None)
-                if name in self._answered or not name:
+                if not name:  # a check's first answer does so
                     self._hung.pop(thread, None)
 
         self._begun.add(name)

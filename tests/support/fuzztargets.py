@@ -390,7 +390,11 @@ text_target(
     parse_units,
     b"Type=simple\nResult=exit-code\nExecMainCode=1\nExecMainStatus=3\nId=web.service\nStateChangeTimestampMonotonic=226\n\n",
 )
-text_target("fstab", fstab.parse_fstab, b"# x\nUUID=1-2  /a\\040b  ext4  ro,noauto  0 1\n/dev/sdb1 /data/ xfs defaults,nofail 0 2\n")
+text_target(
+    "fstab",
+    fstab.parse_fstab,
+    b"# x\nUUID=1-2  /a\\040b  ext4  ro,noauto  0 1\n/dev/sdb1 /data/ xfs defaults,nofail 0 2\n",
+)
 text_target("btrfs error stats", device_errors.parse_error_stats, b"write_errs 0\nread_errs 7\nflush_errs 0\n")
 text_target(
     "kills of a kernel log",

@@ -21,6 +21,5 @@ def judge_quick(facts: Facts) -> list[Finding]:
     """The findings; notes, unless the machine is short of memory."""
     is_short = supply(available(facts.meminfo), facts.meminfo.get("MemTotal", 0)) == "short"
     return [
-        each if is_short and each.code in _OF_HOST else each._replace(severity="note")
-        for each in judge(facts).findings
+        each if is_short and each.code in _OF_HOST else each._replace(severity="note") for each in judge(facts).findings
     ]

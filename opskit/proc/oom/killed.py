@@ -22,7 +22,9 @@ _LONGEST_LINE, _MOST = 4096, 10_000
 _CHOSEN, _KILLED = "oom-kill:constraint=", "Killed process "
 _RESUMED = ("PM: suspend exit", "PM: hibernation: hibernation exit")
 _HEAD = re.compile(r"<(\d{1,4})>\[ *(\d{1,12}\.\d{1,9})\](?:\[[TC]\d{1,10}\])? ")
-_SENTENCE = re.compile(r"(?:Memory cgroup out|Out) of memory(?: \([^)]{1,40}\))?: Killed process (\d{1,10}) \((.{0,80}?)\),? total-vm:")
+_SENTENCE = re.compile(
+    r"(?:Memory cgroup out|Out) of memory(?: \([^)]{1,40}\))?: Killed process (\d{1,10}) \((.{0,80}?)\),? total-vm:"
+)
 
 
 class Killed(NamedTuple):

@@ -46,7 +46,12 @@ def brief(findings):
         ("EXT4-fs (sda1): Remounting filesystem read-only", "filesystem-error", "error", "sda1"),
         ("nfs: server files not responding, still trying", "file-server-silent", "warning", "host"),
         ("nf_conntrack: table full, dropping packet.", "conntrack-nearly-full", "warning", "host"),
-        ("cgroup: fork rejected by pids controller in /app.service", "threads-nearly-none-left", "warning", "/app.service"),
+        (
+            "cgroup: fork rejected by pids controller in /app.service",
+            "threads-nearly-none-left",
+            "warning",
+            "/app.service",
+        ),
         (
             "TCP: request_sock_TCP: Possible SYN flooding on port 80. Sending cookies.",
             "tcp-syn-queue-full",
@@ -67,6 +72,13 @@ def test_each_kind_of_message(text, code, severity, entity):
     assert brief(found(told(text, None))) == [(code, "note", entity)]
     assert brief(found(told(text, is_ours=False)))[0][1] == "note"
     try_next(now, code)
+
+
+def test_where_to_look_closer():
+    """At the present state of what the message is about."""
+    try_next(found(told("Marking clocksource 'tsc' as unstable")), "kernel-warning")
+    try_next(found(told("nf_conntrack: table full, dropping packet.")), "conntrack-nearly-full")
+    try_next(found(told("TCP: out of memory -- consider tuning tcp_mem")), "tcp-memory-pressure")
 
 
 def test_repeated_messages_are_counted():

@@ -76,7 +76,7 @@ MANY = st.lists(
 
 
 @given(st.lists(MANY, min_size=1, max_size=3), st.randoms())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_any_findings(reports, random):
     """No finding is lost, none is there twice; the order does not depend on that of the checks; a cause contains its effect."""
     result = judge(

@@ -34,7 +34,14 @@ def codes(quick):
 
 
 def pressed(*waiters, some=0.8, averages=LASTING, **given):
-    return QuickIo(iofacts.facts(devices=(iofacts.device(busy=0.99, queue=3.0),), host_full=0.2)._replace(host_some=some), (), {}, waiters, averages, **given)
+    return QuickIo(
+        iofacts.facts(devices=(iofacts.device(busy=0.99, queue=3.0),), host_full=0.2)._replace(host_some=some),
+        (),
+        {},
+        waiters,
+        averages,
+        **given,
+    )
 
 
 def test_pressure_is_a_finding_where_several_cgroups_wait():
@@ -70,7 +77,10 @@ def test_limits_that_are_used_up():
     assert codes(full) == [("io-cgroup-throttled", "note")]
     [found] = judge_quick(full._replace(waiters=(waiter(9, "/app/x"),)))
     assert (found.severity, found.entity, found.next) == ("warning", Entity("cgroup", "/app"), "opskit io 9")
-    assert found.summary == "/app is throttled by its I/O limit: 2.0 MiB/s of 2.0 MiB/s (writes on 8:1); 9 (p9) waits for it"
+    assert (
+        found.summary
+        == "/app is throttled by its I/O limit: 2.0 MiB/s of 2.0 MiB/s (writes on 8:1); 9 (p9) waits for it"
+    )
     assert codes(full._replace(pressed={"/app": 0.6})) == [("io-cgroup-throttled", "warning")]
     missed = QuickIo(iofacts.facts(), limits(1.6 * MIB))  # of two seconds: one request of 1 MiB
     assert codes(missed) == []
@@ -95,7 +105,9 @@ def test_a_writer_at_the_limit_of_its_cgroup(tmp_path):
             )
         except OSError:
             pytest.skip("the file system is on no device that can be limited")
-        command = f"echo $$ > {place}/cgroup.procs; exec dd if=/dev/zero of={tmp_path}/file bs=128k oflag=direct count=400"
+        command = (
+            f"echo $$ > {place}/cgroup.procs; exec dd if=/dev/zero of={tmp_path}/file bs=128k oflag=direct count=400"
+        )
         with subprocess.Popen(["sh", "-c", command], stderr=subprocess.DEVNULL) as writer:
             try:
                 time.sleep(0.5)

@@ -72,7 +72,9 @@ def test_cgroups_that_are_gone():
     """One note for all."""
     [found] = judge_quick(look(kill(2 * HOUR, is_gone=True), kill(HOUR, "/x", "python", is_gone=True)))
     assert (found.severity, found.entity) == ("note", HOST)
-    assert found.summary == "2 processes were killed for memory in cgroups that are gone, the last python, 1 h 0 min ago"
+    assert (
+        found.summary == "2 processes were killed for memory in cgroups that are gone, the last python, 1 h 0 min ago"
+    )
 
 
 def test_a_copy_has_no_counters_that_move(tree):

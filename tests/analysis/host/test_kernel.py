@@ -46,7 +46,12 @@ def brief(findings):
         ("EXT4-fs (sda1): Remounting filesystem read-only", "filesystem-error", "error", "sda1"),
         ("nfs: server files not responding, still trying", "file-server-silent", "warning", "host"),
         ("nf_conntrack: table full, dropping packet.", "conntrack-nearly-full", "warning", "host"),
-        ("cgroup: fork rejected by pids controller in /app.service", "threads-nearly-none-left", "warning", "/app.service"),
+        (
+            "cgroup: fork rejected by pids controller in /app.service",
+            "threads-nearly-none-left",
+            "warning",
+            "/app.service",
+        ),
         (
             "TCP: request_sock_TCP: Possible SYN flooding on port 80. Sending cookies.",
             "tcp-syn-queue-full",

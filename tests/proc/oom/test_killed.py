@@ -31,7 +31,9 @@ def test_older_kernels_need_the_whole_parser(kernel):
 
 def test_a_log_that_begins_in_a_report_needs_it_too():
     """The sentence alone does not tell the cgroup."""
-    assert not read_killed(log(["Memory cgroup out of memory: Killed process 7 (a) total-vm:1kB, anon-rss:1kB"])).is_complete
+    assert not read_killed(
+        log(["Memory cgroup out of memory: Killed process 7 (a) total-vm:1kB, anon-rss:1kB"])
+    ).is_complete
 
 
 def test_a_group_is_killed_by_one_report():
@@ -39,7 +41,10 @@ def test_a_group_is_killed_by_one_report():
     head = "oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),cpuset=/,mems_allowed=0,oom_memcg=/a,task_memcg=/a/b,task=x,pid=7,uid=0"
     said = "Memory cgroup out of memory: Killed process {} ({}) total-vm:1kB, anon-rss:1kB"
     found = read_killed(log([head, said.format(7, "x"), said.format(8, "y")]))
-    assert [(each.pid, each.name, each.cgroup, each.own) for each in found.kills] == [(7, "x", "/a", "/a/b"), (8, "y", "/a", "/a/b")]
+    assert [(each.pid, each.name, each.cgroup, each.own) for each in found.kills] == [
+        (7, "x", "/a", "/a/b"),
+        (8, "y", "/a", "/a/b"),
+    ]
 
 
 def test_programs_cannot_forge_a_line():

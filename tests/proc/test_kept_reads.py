@@ -14,11 +14,10 @@ from opskit.jvm.launch import parse_words
 from opskit.proc.files.limits import parse_limits
 from opskit.proc.files.mountinfo import parse_remote_mount_points
 from opskit.proc.files.stat import parse_stat
-from opskit.proc.files.status import parse_status
 from opskit.proc.files.uid_map import parse_id_map
 from opskit.proc.fs import ProcFS, optional
 from opskit.proc.kept_reads import Hangs, KeptReads
-from opskit.proc.process import read_process
+from opskit.proc.process import read_process, real_uid
 
 # Counters and states, of which rates and changes are made: by their directory below /proc and /sys.
 COUNTED = (
@@ -38,7 +37,7 @@ CGROUP = (
     "cpu.pressure",
 )
 STEADY = {
-    "status": parse_status, "cmdline": parse_words, "comm": str, "limits": parse_limits,
+    "status": real_uid, "cmdline": parse_words, "comm": str, "limits": parse_limits,
     "mountinfo": parse_remote_mount_points, "uid_map": parse_id_map,
 }  # fmt: skip
 

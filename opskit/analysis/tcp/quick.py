@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 _WORTH_A_SCAN = 20  # connections in CLOSE_WAIT, which are judged by process
 _OF_SOCKETS = ("tcp-close-wait", "tcp-connect-unanswered", "tcp-ports-exhausted", "tcp-ports-nearly-exhausted")
-_NOT_READ = "tcp-application-does-not-read"
+_NOT_READ, _PEER_READS_NOT = "tcp-application-does-not-read", "tcp-peer-does-not-read"
 
 
 def judge_quick(facts: Facts) -> Sequence[Finding]:
@@ -24,7 +24,24 @@ def judge_quick(facts: Facts) -> Sequence[Finding]:
     from opskit.analysis.tcp.judge import judge
 
     served = {str(each.last.local_port) for each in facts.connections if each.inbound}
-    return [_unless_slow(finding, served) for finding in judge(facts).findings]
+    return _once([_unless_slow(finding, served) for finding in judge(facts).findings])
+
+
+def _once(findings: Sequence[Finding]) -> list[Finding]:
+    """Both ends of a connection may be here: a server that does not read, and the client that waits for it, are one problem."""
+    unread = {str(each.entity.id): each for each in findings if each.code == _NOT_READ}
+    found, told = [], set()
+    for finding in findings:
+        address, _, port = str(finding.entity.id).rpartition(":")
+        server = unread.get(f"{port} from {address.strip('[]')}") if finding.code == _PEER_READS_NOT else None
+        if server is not None and server.entity.inside is not None:
+            told.add(server)
+            who = server.entity.inside.name
+            finding = finding._replace(
+                summary=f"{finding.summary}; the peer is {who} on this machine", next=server.next
+            )
+        found.append(finding)
+    return [finding for finding in found if finding not in told]
 
 
 def _unless_slow(finding: Finding, served: set[str]) -> Finding:

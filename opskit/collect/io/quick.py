@@ -87,6 +87,7 @@ class _Look:
         before = self._read()
         self._stalls.look(self._stats())
         self._stalls.begin()
+        first = self._waiters() if before.limits else ()
         end_s = before.at_s + window_s
         while (left_s := end_s - host.monotonic()) > 0:
             host.sleep(min(_LOOK_AGAIN_S, left_s))
@@ -100,9 +101,10 @@ class _Look:
         stalled = self._stalls.threads()
         limits = tuple(_limits(before.limits, after.limits, elapsed_s))
         wants_waiters = not self._pids and some is not None and is_pressed(some, averages)
-        if wants_waiters:
+        if wants_waiters or limits:  # who is in state D only now and then is seen by one of two looks
             self._stalls.look(self._stats())
-        waiters = self._waiters() if wants_waiters or limits else ()
+        last = self._waiters() if wants_waiters or limits else ()
+        waiters = tuple({each.process.pid: each for each in (*first, *last)}.values())
         found, uncounted = devices(fs, before.disks, after.disks, elapsed_s)
         facts = Facts(
             process=None, window_s=elapsed_s, processes=tuple(self._processes(stalled)), devices=found, host_some=some,

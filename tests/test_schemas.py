@@ -49,7 +49,7 @@ def test_every_golden_keeps_to_its_schema(golden):
 
 
 RUNS = [
-    ("doctor",), ("doctor", "PID", "--deadline", "1s"),
+    ("doctor",), ("doctor", "PID", "--only", "fds,limits", "-w", "-c", "2", "-i", "0.1"),
     ("pipes",), ("pipes", "--ends", "--fill", "--fifos"), ("pipes", "--by-user"), ("pipes", "-w", "-c", "2", "-i", "0.1"),
     ("fds",), ("fds", "PID"), ("fds", "--deleted"), ("fds", "PID", "-w", "-c", "2", "-i", "0.1"),
     ("tcp", "-i", "0.2"), ("tcp", "--listen", "-i", "0.2"), ("tcp", "-w", "-c", "2", "-i", "0.1"),

@@ -9,12 +9,12 @@ from pathlib import Path
 import jvmtree
 import pytest
 
-from opskit.catalog import COMMANDS
+from opskit.catalog import CHECKS, COMMANDS
 
 FIXTURES = Path(__file__).resolve().parent / "fixtures"
 HISTOGRAM = "num     #instances         #bytes  class name\n   1:             5            {}  a.B\nTotal             5            {}\n"
 RUNS = {
-    "doctor": (os.getpid(), "--all", "-v"),
+    "doctor": (os.getpid(), "--only", "fds,limits", "--all", "-v"),
     "pipes": ("--ends", "--fill"),
     "limits": (os.getpid(), "--all"),
     "fds": (os.getpid(), "-v"),
@@ -63,6 +63,15 @@ def test_each_command_runs(opskit, inprocess, tmp_path, name):
         assert done.out.strip(), form
         if form == "json":
             assert json.loads(done.out)["host"]
+
+
+def test_every_check_of_doctor_runs(inprocess):
+    """None ends by a bug, which doctor names without failing."""
+    done = inprocess("doctor", "--deadline", "20s", "-f", "json")
+    assert done.code in (0, 1), done
+    document = json.loads(done.out)
+    assert [gap for gap in document["unchecked"] if "a bug in opskit" in gap["reason"]] == []
+    assert {each["check"] for each in (*document["checked"], *document["unchecked"])} == CHECKS.keys()
 
 
 @pytest.mark.parametrize("suffix", ["svg", "png"])

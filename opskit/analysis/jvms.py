@@ -11,6 +11,7 @@ from opskit import shell
 from opskit.analysis.cpu_quota import judge_quota
 from opskit.analysis.finding import Entity, Finding, most_severe_first
 from opskit.analysis.near_limit import is_near_limit
+from opskit.analysis.thresholds import GC_SHARE
 from opskit.analysis.young_collections import Rates, frees_little, rates
 from opskit.quantities import duration, percent, size
 from opskit.records import NamedTuple
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from opskit.collect.jvms import Facts, Key, Reading, Seen
     from opskit.proc.cgroup.limits import CpuLimit
 
-GC_PERCENT = 10.0  # of the time: more delays every answer
+GC_PERCENT = 100 * GC_SHARE
 _FEW = 3  # pauses or periods in a window; fewer are no rate
 # Since a JVM's start: in the first seconds it warms up, and what happened days ago may be over.
 _WARM_S, _LATELY_S = 10.0, 24 * 3600.0

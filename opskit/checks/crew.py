@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 _SUSPECT = ("stuck", "slow")
 _WINDOW, _SHORTEST_S, _LONGEST_S = 0.6, 0.2, 1.0  # of the deadline; the windows of rates
+_OF_WHAT_IS_LEFT = 0.75
 _LAST = 0.3  # of the deadline: for the checks that come last
 _PART = 100  # findings in a message
 _STACK_BYTES = 1 << 20
@@ -57,7 +58,7 @@ class _Work(NamedTuple):
 class Crew:
     """Runs the checks on a host, which is its alone from now on, until a moment of time.monotonic(); `send` takes what they say.
 
-    Messages: `error` and `lines` (no process is meant by the words) or `pids`; `part`, `findings` and `places`, then `check` with
+    Messages: `error` and `lines` (no process is meant by the words) or `pids` (none of these: that hangs); `part`, `findings` and `places`, then `check` with
     the rest, or `failed` and `why`; `end` (whether all have answered) with `gaps`, `hung` (checks and paths) and `modules` (that were imported).
     """
 
@@ -86,19 +87,24 @@ class Crew:
     def run(self) -> None:
         """Find out which processes are meant; run the checks, those with a window first, and those last that need the others."""
         before = set(sys.modules)
-        if not self._resolve():
-            return
+        is_done = self._resolve() and self._run_checks()
+        paths = {path: name for name, path in (*self._hung.values(), *self._before)}
+        checks = self._ask.checks
+        gaps = [self._gap(name or checks[0], path) for path, name in paths.items() if name in checks or not name]
+        hung = [(name, path) for path, name in paths.items()]
+        self._send({"end": is_done, "gaps": gaps, "hung": hung, "modules": sorted(set(sys.modules) - before)})
+
+    def _run_checks(self) -> bool:
         chosen = [name for name in self._ask.checks if self._ask.ask or not CHECKS[name].ask]
         reserve_s = _LAST * self._ask.deadline_s if any(CHECKS[name].last for name in chosen) else 0.0
         is_done = True
         for is_last, until_s in ((False, self._until_s - reserve_s), (True, self._until_s)):
-            for name in sorted(chosen, key=lambda each: -CHECKS[each].window_s):
+            # Cheap ones first.
+            for name in sorted(chosen, key=lambda each: (-CHECKS[each].window_s, CHECKS[each].cpu_ms)):
                 if CHECKS[name].last is is_last:
                     self._begin(name)
             is_done = self._wait(until_s)
-        hung = [*self._before, *self._hung.values()]
-        gaps = [self._gap(name, path) for name, path in hung]
-        self._send({"end": is_done, "gaps": gaps, "hung": hung, "modules": sorted(set(sys.modules) - before)})
+        return is_done
 
     def _resolve(self) -> bool:
         found: list[tuple[int, ...] | OpskitError] = []
@@ -107,16 +113,13 @@ class Crew:
             self._wait(self._until_s)
         else:
             found.append(())
-        words = " ".join(self._ask.words)
-        result = (
-            found[0] if found else OpskitError(f"which process is {words!r}: no answer by the deadline; give its PID")
-        )
-        if isinstance(result, OpskitError):
-            self._send({"error": str(result), "lines": list(result.lines)})
-            return False
-        self._look = self._look._replace(pids=result)
-        self._send({"pids": result, "places": _places(self._host, result)})
-        return True
+        for result in found:
+            if isinstance(result, OpskitError):
+                self._send({"error": str(result), "lines": list(result.lines)})
+                return False
+            self._look = self._look._replace(pids=result)
+            self._send({"pids": result, "places": _places(self._host, result)})
+        return bool(found)
 
     def _resolving(self, found: list[tuple[int, ...] | OpskitError]) -> Callable[[], None]:
         def resolve() -> None:
@@ -142,7 +145,7 @@ class Crew:
                 work()
             finally:
                 self._work.pop(thread, None)
-                if name in self._answered or not name:
+                if not name:  # a check's first answer does so
                     self._hung.pop(thread, None)
 
         self._begun.add(name)
@@ -166,8 +169,9 @@ class Crew:
     def _on_hang(self, thread: int) -> None:
         """Start a check again that hangs in a read, this time without that file. The first answer counts."""
         work, path = self._work.get(thread), self._kept.asked_by(thread)
-        if work is not None and path is not None and _is_blocked(work.tid):
-            del self._work[thread]
+        if work is None or path is None or not _is_blocked(work.tid):
+            return
+        if self._work.pop(thread, None) is not None:  # it has not ended meanwhile
             self._kept.refuse(path)
             self._hung[thread] = work.name, path
             self._start(work.name, work.work)
@@ -181,6 +185,7 @@ class Crew:
 
     def _check(self, name: str, look: Look) -> None:
         begun_s, begun_cpu_s, is_first = time.monotonic(), time.thread_time(), False
+        look = look._replace(window_s=fitting_s(look.window_s, self._until_s - begun_s))
         try:
             outcome: Outcome = importlib.import_module(f"opskit.checks.{name.replace('-', '_')}").check(look)
             is_first = self._is_first(name)
@@ -213,16 +218,21 @@ class Crew:
         self._told.add(name)
 
 
-def _is_suspicious(finding: Finding) -> bool:
-    return finding.class_ in _SUSPECT and finding.severity != "note"
-
-
 def _is_blocked(tid: int) -> bool:
     """Whether a thread of ours sleeps in the kernel; one that waits for a CPU or for another thread of ours does not hang."""
     ours = ProcFS()
     stat = ours.maybe(parse_stat, "self", "task", tid, "stat")
     waits_for_us = _OF_THREADS in (ours.maybe(str, "self", "task", tid, "wchan") or "")
     return stat is None or (stat.state in _BLOCKED and not waits_for_us)
+
+
+def _is_suspicious(finding: Finding) -> bool:
+    return finding.class_ in _SUSPECT and finding.severity != "note"
+
+
+def fitting_s(window: float, left_s: float) -> float:
+    """The window of a check that begins late, since the CPUs are crowded: it leaves time for the last readings."""
+    return min(window, max(_SHORTEST_S, _OF_WHAT_IS_LEFT * left_s)) if window else 0.0
 
 
 def window_s(deadline_s: float) -> float:

@@ -1,4 +1,4 @@
-"""Dentry and inode caches: their share of memory, and those of each cgroup."""
+"""Dentry and inode caches: their share of the machine's memory. Those of cgroups are reclaimed at their limit, and do no harm."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from opskit.analysis.dentry.quick import judge_quick
 from opskit.analysis.doctor.seen import Outcome
 from opskit.collect.dentry import Request, collect
-from opskit.quantities import plural, size
+from opskit.quantities import size
 
 if TYPE_CHECKING:
     from opskit.checks.look import Look
@@ -17,7 +17,6 @@ def check(look: Look) -> Outcome:
     """Judge one reading. Of processes: nothing, since the caches are the machine's."""
     if look.pids:
         return Outcome()
-    facts = collect(look.host, Request())
+    facts = collect(look.host, Request(of_host=True))
     held = facts.meminfo.get("SReclaimable")
-    slabs = "slabs" if held is None else f"{size(held)} of reclaimable slab"
-    return Outcome(judge_quick(facts), (f"{slabs}, {plural(len(facts.cgroups), 'cgroup')}",))
+    return Outcome(judge_quick(facts), () if held is None else (f"{size(held)} of reclaimable slab",))

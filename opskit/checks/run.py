@@ -15,7 +15,7 @@ from opskit.analysis.doctor.seen import Checked, Gap, Outcome, Place, Seen
 from opskit.analysis.finding import Entity, Finding
 from opskit.catalog import CHECKS
 from opskit.checks.crew import Crew, Request
-from opskit.errors import NotSupported, OpskitError
+from opskit.errors import NotSupported, OpskitError, TargetTimeout
 from opskit.host import scheduled_first
 from opskit.interrupts import Guard, Interruptible
 from opskit.proc.kernel.children import start_child, wait_for
@@ -72,17 +72,18 @@ def run_checks(host: Host, ask: Request, meanwhile: Callable[[], None] = lambda:
             _crew(host, ask, until_s, heard.take).run()
         meanwhile()
     _imported[:] = heard.modules
+    pids = heard.known_pids()
     order = list(CHECKS)
     checked = sorted(heard.checked, key=lambda each: order.index(each.name))
     gaps = sorted(
         (*heard.gaps, *heard.missing()), key=lambda gap: order.index(gap.check) if gap.check in CHECKS else -1
     )
     took_s = host.monotonic() - begun_s
-    return Seen(tuple(checked), tuple(gaps), heard.places, took_s, host.now().timestamp(), heard.pids, ask.ask)
+    return Seen(tuple(checked), tuple(gaps), heard.places, took_s, host.now().timestamp(), pids, ask.ask)
 
 
 def _crew(host: Host, ask: Request, until_s: float, send: Send) -> Crew:
-    known = {path: name for each in _left for name, path in each.hung if name in ask.checks}
+    known = {path: name for each in _left for name, path in each.hung}
     return Crew(host, ask, until_s, send, [(name, path) for path, name in known.items()])
 
 
@@ -131,7 +132,7 @@ class _Heard:
             Gap(name, CHECKS[name].of, "it still hangs since it was last run") for name in ask.checks if name in hanging
         ]
         self.places: dict[int, Place] = {}
-        self.pids: tuple[int, ...] = ()
+        self.pids: tuple[int, ...] | None = None
         self.modules: list[str] = []
         self.hung: tuple[tuple[str, str], ...] = ()
         self.has_ended = self.is_done = self.is_silent = False
@@ -147,6 +148,13 @@ class _Heard:
                 self.is_silent = message is None
                 self.has_ended = self.is_silent
                 self.take(message or {})
+
+    def known_pids(self) -> tuple[int, ...]:
+        """The processes that are asked about. Raises TargetTimeout where that did not turn out."""
+        if self.pids is None and self.ask.words:
+            why = _LATE if not self.is_silent else _why_ended(self.status)
+            raise TargetTimeout(f"cannot tell which process is {' '.join(self.ask.words)!r}: {why}; give its PID")
+        return self.pids or ()
 
     def missing(self) -> list[Gap]:
         """The checks without an answer."""

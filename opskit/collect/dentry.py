@@ -23,9 +23,10 @@ T = TypeVar("T")
 
 
 class Request(NamedTuple):
-    """What to read. `needs_slabs`: without slabinfo there is no answer (a picture shows slabs only)."""
+    """What to read. `needs_slabs`: without slabinfo there is no answer (a picture shows slabs only). `of_host`: without cgroups and aliases."""
 
     needs_slabs: bool = False
+    of_host: bool = False
 
 
 class Facts(NamedTuple):
@@ -92,13 +93,13 @@ def collect(host: Host, ask: Request) -> Facts:
         missing.append("this kernel does not count negative dentries (Linux 5.0 and later do)")
     # With --proc alone, /sys and the cgroups here belong to another machine than the tree.
     whole_tree = bool(fs.root) or host.is_own
-    cgroups = tuple(read_cgroup_slabs(fs)) if whole_tree else ()
+    cgroups = tuple(read_cgroup_slabs(fs)) if whole_tree and not ask.of_host else ()
     if cgroups and all(group.slab_reclaimable_bytes is None and not group.caches for group in cgroups):
         missing.append(
             "memory cgroups are v1 here, and this kernel does not report their slabs: "
             "kernel memory is an upper bound, which includes stacks and page tables"
         )
-    aliases = read_aliases(fs) if slabs is not None and whole_tree else {}
+    aliases = read_aliases(fs) if slabs is not None and whole_tree and not ask.of_host else {}
     page_bytes = host.page_bytes if host.is_own else page_size(vmstat, meminfo, host.page_bytes)
     merged = merged_names(aliases, [slab.name for slab in slabs or ()])
     sysctls = host.sysctl("vm", "vfs_cache_pressure"), host.sysctl("fs", "dentry-negative")

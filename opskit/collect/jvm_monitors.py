@@ -5,7 +5,8 @@ The table of a libjvm's data structures is read once for all JVMs that run it.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from contextlib import suppress
+from typing import TYPE_CHECKING, TypeVar
 
 from opskit.errors import BadInput, NotSupported
 from opskit.jvm.discover import HOTSPOT
@@ -20,12 +21,13 @@ from opskit.proc.thread_names import thread_name
 from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from opskit.host import Host
     from opskit.jvm.discover import Jvm
     from opskit.jvm.memory.vmstructs import VmStructs
 
+T = TypeVar("T")
 _MOST_JVMS = 50
 _MOST_THREADS = 5_000  # of a JVM; each costs a read
 _VERSION = "java.property.java.vm.version"
@@ -69,7 +71,8 @@ class MonitorWatch:
     def look(self) -> None:
         """Keep what is still so."""
         for each in self._watched:
-            each.look()
+            with suppress(OSError):
+                each.look()
 
     def result(self) -> Sequence[Waits]:
         """The JVMs in which threads wait."""
@@ -87,11 +90,16 @@ class _Watched:
         self.waits: dict[int, Wait] = {}
         self._looks = 0
         try:
-            self._vm = self._table(tables)
+            self._vm = self._unless_it_hangs(self._table, tables)
             self._monitors = Monitors(self._vm, self.memory)
         except BaseException:
             self.memory.close()
             raise
+
+    def _unless_it_hangs(self, read: Callable[..., T], *arguments: object) -> T:
+        """read(*arguments), which reads the memory. Raises OSError where another check hangs in it."""
+        fs = self.host.fs
+        return read(*arguments) if fs.kept is None else fs.kept.ask(fs.path(self.jvm.pid, "mem"), read, *arguments)
 
     def _table(self, tables: dict[object, VmStructs]) -> VmStructs:
         fs, pid = self.host.fs, self.jvm.pid
@@ -107,7 +115,7 @@ class _Watched:
     def look(self) -> None:
         """Read all waits again, and keep those that are as before."""
         self.memory.forget()
-        now = self._monitors.waits(_MOST_THREADS) or {}
+        now = self._unless_it_hangs(self._monitors.waits, _MOST_THREADS) or {}
         if self._looks:
             now = {thread: wait for thread, wait in self.waits.items() if now.get(thread) == wait}
         self.waits = now

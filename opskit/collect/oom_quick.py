@@ -104,9 +104,9 @@ def _kills(host: Host, text: str) -> Iterator[QuickKill]:
     resumed_s = (log.resumed_s or 0.0) if slept_s > _SLEPT_S else 0.0
     other_pids = in_initial(fs, "pid") is False
     top = controller_root(fs, "memory")
-    if log.is_complete:
-        found = [(each.at_s, each.pid, each.name, each.cgroup, each.own) for each in log.kills]
-    else:
+    found: list[tuple[float, int | None, str, str | None, str | None]]
+    found = [(each.at_s, each.pid, each.name, each.cgroup, each.own) for each in log.kills]
+    if not log.is_complete:
         found = list(_by_reports(host))
     for at_s, pid, name, cgroup, own in found:
         ago_s = max(0.0, now_s - at_s) + (slept_s if at_s < resumed_s else 0.0)

@@ -110,9 +110,10 @@ def test_a_writer_at_the_limit_of_its_cgroup(tmp_path):
         )
         with subprocess.Popen(["sh", "-c", command], stderr=subprocess.DEVNULL) as writer:
             try:
-                time.sleep(0.5)
-                outcome = check(Look(Host.at(None, None), window_s=0.7))
-                own = check(Look(Host.at(None, None), (writer.pid,), window_s=0.7))
+                time.sleep(0.3)
+                outcome = check(Look(Host.at(None, None), window_s=0.6))
+                own = check(Look(Host.at(None, None), (writer.pid,), window_s=0.6))
+                assert try_next(own.findings, "io-cgroup-throttled") == f"opskit io {writer.pid}"
             finally:
                 writer.kill()
     for each in (outcome, own):

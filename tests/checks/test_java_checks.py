@@ -148,7 +148,7 @@ def test_a_safepoint_that_is_not_reached(staged):
         deadline = time.monotonic() + jvms.START_S
         while "safepoint-not-reached" not in severe(look(hog, window_s=0.3)).get(hog.pid, ()):
             assert time.monotonic() < deadline
-        outcome = look(hog, staged["17"], check=java_threads, ask=True, seconds=1.0)
+        outcome = look(hog, staged["17"], check=java_threads, ask=True, seconds=2.5)
         assert severe(outcome) == {other: ["jvm-deadlock", "lock-contended"]}
         assert [gap.what for gap in outcome.gaps] == [f"deadlocks and locks of {hog.pid} (Workload)"]
         assert list(outcome.asked) == [other]
@@ -265,8 +265,10 @@ def test_leftovers_are_notes_and_nobody_is_connected_to():
             used.unlink()
 
 
-def test_the_next_command_for_pauses_works(staged):
-    """Type what a finding about pauses without collections says."""
+def test_the_next_commands_for_pauses_work(staged):
+    """Type what a finding about pauses says, without collections and with late threads."""
     [jvm] = found_jvms(Host(ProcFS()), (staged["17"].pid,)).jvms
-    watched = Watched(jvm, 17, 100.0, None, Stops(1.0, 5, 1.0, 0.0, 0.0), Stops(2.0, 15, 1.5, 0.0, 0.0))
-    try_next(judge(Facts([watched])), "jvm-paused")
+    begin = Stops(1.0, 5, 1.0, 0.0, 0.0)
+    paused, late = (Watched(jvm, 17, 100.0, None, begin, Stops(2.0, 15, 1.5, ttsp_s, 0.0)) for ttsp_s in (0.0, 0.4))
+    try_next(judge(Facts([paused])), "jvm-paused")
+    try_next(judge(Facts([late])), "ttsp-dominates")

@@ -16,6 +16,7 @@ from lesser import call
 from opskit.analysis.doctor.seen import Gap, Outcome
 from opskit.analysis.finding import HOST, Entity, Finding
 from opskit.catalog import CHECKS, Quick
+from opskit.checks import crew
 from opskit.checks import run as run_module
 from opskit.checks.run import Request, preload, run_checks
 from opskit.errors import NotSupported, OpskitError
@@ -130,7 +131,7 @@ def test_what_does_not_finish_by_the_deadline(seen, impatient):
             pass
 
     checks = {"busy": computing, "stuck": lambda _: threading.Event().wait(), "fine": good, "fine_too": good}
-    result = seen(**checks, deadline_s=0.3)
+    result = seen(**checks, deadline_s=0.6)
     assert [each.name for each in result.checked] == ["fine", "fine_too"]
     assert reasons(result) == dict.fromkeys(("busy", "stuck"), "it did not finish by the deadline")
 
@@ -213,6 +214,13 @@ def test_neither_a_process_nor_a_thread_can_be_started(seen):
     assert reasons(result) == {"late": reason}
 
 
+@pytest.mark.parametrize(("left_s", "window"), [(1.9, 1.0), (1.0, 0.75), (0.1, 0.2)])
+def test_the_window_of_a_check_that_begins_late_is_shorter(left_s, window):
+    """On a crowded machine: a short window tells more than none. A copy has none."""
+    assert crew.fitting_s(1.0, left_s) == window
+    assert crew.fitting_s(0.0, left_s) == 0.0
+
+
 def test_the_window_shrinks_with_the_deadline(seen):
     """At most a second and 60 % of the deadline, never more than the check asks for; below 0.2 s there is none."""
 
@@ -271,7 +279,9 @@ def test_which_process_is_meant(seen):
 def test_which_process_is_meant_hangs(seen, monkeypatch):
     """At the deadline it is an error that says what helps."""
     monkeypatch.setattr("opskit.collect.targets.resolve_process", lambda *_: threading.Event().wait())
-    with pytest.raises(OpskitError, match="which process is 'orders': no answer by the deadline; give its PID"):
+    with pytest.raises(
+        OpskitError, match="cannot tell which process is 'orders': it did not finish by the deadline; give"
+    ):
         seen(words=("orders",), one=good, deadline_s=0.1)
 
 

@@ -265,8 +265,14 @@ def test_another_users_jvms_are_there_without_their_counters(workload, as_user, 
             break
         parent.chmod(0o755)
     json_words = ["jvms", "-f", "json", "-o", str(report)]
-    for name in ("opskit.commands.jvms", "opskit.render.formats.json", "opskit.actions.outfile"):
-        importlib.import_module(name)  # another user may not be able to read it
+    for name in (
+        "commands.jvms",
+        "render.formats.json",
+        "actions.outfile",
+        "jvm.attach.attachable",
+        "proc.kernel.syscalls",
+    ):
+        importlib.import_module(f"opskit.{name}")  # another user may not be able to read it
     assert as_user(NOBODY, lambda: run(json_words)) == 0
     document = json.loads(report.read_text())
     row = {row["pid"]: row for row in document["jvms"]}[jvm.pid]

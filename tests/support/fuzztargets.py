@@ -42,6 +42,7 @@ from opskit.analysis.safepoints.sums import Sums
 from opskit.collect import oom
 from opskit.collect.asprof import read_stacks
 from opskit.collect.crash.cores import by_pattern, said_paths
+from opskit.collect.host import device_errors
 from opskit.collect.host.units import parse_units
 from opskit.collect.io import looks as iolooks
 from opskit.collect.jmap_diff import Facts, Sample
@@ -94,6 +95,7 @@ from opskit.proc.cgroup import io as cgroupio
 from opskit.proc.cgroup import limits as cgrouplimits
 from opskit.proc.cgroup import owner as place
 from opskit.proc.cgroup import tree as cgroup
+from opskit.proc.config import fstab
 from opskit.proc.config import pam_limits as pamlimits
 from opskit.proc.config import systemd_units as units
 from opskit.proc.config.setting import sysctl_settings
@@ -141,6 +143,7 @@ from opskit.proc.fs import ProcFS
 from opskit.proc.inet_diag import Reader, parse_socket
 from opskit.proc.kernel import ftrace, seccomp
 from opskit.proc.kernel.cpu_samples import read_sample
+from opskit.proc.oom import killed
 from opskit.proc.oom import log as oom_log
 from opskit.proc.spans import without
 from opskit.proc.stacks import stacks_at
@@ -386,6 +389,18 @@ text_target(
     "systemctl show",
     parse_units,
     b"Type=simple\nResult=exit-code\nExecMainCode=1\nExecMainStatus=3\nId=web.service\nStateChangeTimestampMonotonic=226\n\n",
+)
+text_target(
+    "fstab",
+    fstab.parse_fstab,
+    b"# x\nUUID=1-2  /a\\040b  ext4  ro,noauto  0 1\n/dev/sdb1 /data/ xfs defaults,nofail 0 2\n",
+)
+text_target("btrfs error stats", device_errors.parse_error_stats, b"write_errs 0\nread_errs 7\nflush_errs 0\n")
+text_target(
+    "kills of a kernel log",
+    killed.read_killed,
+    b"<6>[ 22158.031000][T7] oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),oom_memcg=/a,task_memcg=/a/b,task=x,pid=42,uid=0\n"
+    b"<3>[ 22158.032000] Memory cgroup out of memory: Killed process 42 (x) total-vm:1kB\n<6>[    9.000000] PM: suspend exit\n",
 )
 text_target("proc pressure averages", pressure.parse_averages, b"some avg10=0.00 avg60=0.12 avg300=0.09 total=1\n")
 

@@ -15,6 +15,7 @@ WAITS = 0.2  # of the window: a shorter wait is explained by nothing
 _MOSTLY = 0.5  # of the wait
 TAKEN = 0.15  # of a CPU, by interrupts
 STOLEN = 0.1  # of a CPU, by the hypervisor
+CROWDED, FULL = 0.5, 0.1  # PSI of a machine whose CPUs are used up; their idle share
 _WANTS_ALL = 0.9  # of a CPU, running or waiting
 _BUSY, IDLE = 0.1, 0.5  # idle share of a CPU that has no time left, and of one that has
 _FEWEST_LOOKS, _ALTERNATE, _EQUAL, _OFTEN = 10, 0.35, 0.15, 1000.0

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from opskit import shell
 from opskit.analysis.cpu_quota import judge_quota
-from opskit.analysis.cswitch.causes import OUTNUMBERED, PINNED, cause_of, mean, takes_what_is_left
+from opskit.analysis.cswitch.causes import CROWDED, FULL, OUTNUMBERED, PINNED, cause_of, mean, takes_what_is_left
 from opskit.analysis.cswitch.findings import of_thread
 from opskit.analysis.cswitch.result import Row
 from opskit.analysis.cswitch.sentences import Words
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 _STARVED, _WANTS, _SMALL = 0.1, 0.5, 0.25  # of what it wants; of the window; CPUs of the whole process
 _SLEEPS, _PART = 0.3, 0.25  # of its switches; of all demand: what uses the CPUs
 _LONG, _WANTS_SOME = 0.7, 0.3  # of a process that was asked about
-_CROWDED, _FULL = 0.5, 0.1  # PSI; idle share of the CPUs
 _WHOLE, _NEVER_WAITS, _IDLE = 0.9, 0.05, 0.5  # a thread that uses a CPU while the others are idle
 _MOST_NAMED = 3
 _BATCH = 3  # SCHED_BATCH
@@ -143,7 +142,7 @@ def _wait(quick: QuickFacts, waits: ProcessWaits, thread: Thread, severity: Seve
 
 
 def _is_crowded(facts: Facts) -> bool:
-    return facts.pressure is None or facts.pressure >= _CROWDED
+    return facts.pressure is None or facts.pressure >= CROWDED
 
 
 def _uses_the_cpus(quick: QuickFacts, waits: ProcessWaits) -> bool:
@@ -165,7 +164,7 @@ def _crowd(quick: QuickFacts, starved: Sequence[Finding]) -> Iterator[Finding]:
     facts = quick.facts
     if facts.runnable is None or facts.runnable <= len(facts.cpus) or not facts.processes or not _is_crowded(facts):
         return
-    if mean(load.use.idle for load in facts.cpus) > _FULL:
+    if mean(load.use.idle for load in facts.cpus) > FULL:
         return
     most = max(facts.processes, key=lambda waits: waits.running).process
     who = f"; {_named(most)} uses most" if quick.sees_all else " of the host of this container"

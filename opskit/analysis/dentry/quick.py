@@ -1,6 +1,6 @@
 """Judge dentry and inode caches for doctor: reclaimable memory does harm only where memory is short. Pure.
 
-A file server that walks many files fills its memory, and the limit of its cgroup, with them: that is what memory is for.
+A file server that walks many files fills its memory with them: that is what memory is for.
 """
 
 from __future__ import annotations

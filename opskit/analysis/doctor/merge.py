@@ -35,6 +35,9 @@ def _as_note_if_tidy(finding: Finding) -> Finding:
 
 def _merged(reports: Sequence[Sequence[Finding]]) -> Iterator[Finding]:
     """The report with the most findings; the others are joined to the best of it."""
+    if len(reports) == 1:
+        yield from reports[0]
+        return
     ordered = sorted(reports, key=lambda report: (-len(report), [(_lacks(each), rank(each)) for each in report]))
     most, *others = ordered
     first, *rest = sorted(most, key=_by_evidence)

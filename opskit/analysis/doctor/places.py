@@ -6,10 +6,9 @@ import posixpath
 from typing import TYPE_CHECKING, Optional, Union
 
 from opskit.analysis.finding import HOST
-from opskit.analysis.limits.origin import container_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from opskit.analysis.doctor.seen import Place
     from opskit.analysis.finding import Entity
@@ -60,14 +59,7 @@ def containers(entity: Entity, places: Mapping[int, Place]) -> Iterator[Key]:
     if entity == HOST:
         yield "part", None, None
     if entity.kind == "file" and isinstance(entity.id, str):
-        owners = (pid, None) if pid is not None and not any(map(container_of, paths)) else (pid,)
-        above = [path for path in _above(entity.id) if path != entity.id]
-        yield from (
-            ("file", path, owner)
-            for path in (entity.id, *above)
-            for owner in owners
-            if path != entity.id or owner != pid
-        )
+        yield from _directories(entity.id, pid, paths)
     yield from (key_of(each) for each in chain(entity) if each is not entity and each.kind not in ("cgroup", "host"))
     groups = {part for path in paths for part in _above(path)} - {"/"}
     if entity.kind == "cgroup":
@@ -76,6 +68,15 @@ def containers(entity: Entity, places: Mapping[int, Place]) -> Iterator[Key]:
         yield from (("cgroup", path, None) for path in sorted(groups, key=_longest))
         if entity != HOST:
             yield _HOST_KEY
+
+
+def _directories(path: str, pid: int | None, cgroups: Sequence[str]) -> Iterator[Key]:
+    """Those above a path, as its process and as the machine have them: the same outside of containers."""
+    from opskit.analysis.limits.origin import container_of
+
+    owners = (pid, None) if pid is not None and not any(map(container_of, cgroups)) else (pid,)
+    for above in _above(path):
+        yield from (("file", above, owner) for owner in owners if above != path or owner != pid)
 
 
 def is_in(cgroup: Entity, place: Place) -> bool:

@@ -1,6 +1,6 @@
 """Judge utilisation and saturation of the CPUs. Pure.
 
-That more tasks want to run than there are CPUs is judged with the threads that wait, by analysis/cswitch/quick.py.
+That more tasks want to run than there are CPUs is a note here: analysis/cswitch/quick.py knows who waits, and whether that is harm.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from opskit import shell
-from opskit.analysis.cswitch.causes import STOLEN, mean
+from opskit.analysis.cswitch.causes import CROWDED, FULL, STOLEN, mean
 from opskit.analysis.finding import HOST, Finding
 from opskit.quantities import agreeing, number_ranges, percent, plural
 
@@ -24,7 +24,7 @@ _FEW_WAITED, _TIMES, _MORE = 0.1, 1.5, 2.0
 
 def judge(facts: Facts) -> tuple[Finding, ...]:
     """The findings about the machine."""
-    return (*_stolen(facts), *_load(facts), *_offline(facts))
+    return (*_stolen(facts), *_crowd(facts), *_load(facts), *_offline(facts))
 
 
 def _stolen(facts: Facts) -> Iterator[Finding]:
@@ -40,6 +40,19 @@ def _stolen(facts: Facts) -> Iterator[Finding]:
         f"/proc/stat: steal of {plural(len(facts.cpus), 'CPU')}; {percent(mean(use.idle for use in facts.cpus))} idle",
         fix="ask who runs the host; a larger instance, or one without CPU credits", next=shell.command("vmstat", 1),
         share=round(share, 4), window_s=round(facts.window_s, 3),
+    )  # fmt: skip
+
+
+def _crowd(facts: Facts) -> Iterator[Finding]:
+    pressure = 1.0 if facts.pressure is None else facts.pressure
+    if facts.runnable is None or facts.runnable <= len(facts.cpus) or pressure < CROWDED:
+        return
+    if mean(use.idle for use in facts.cpus) > FULL:
+        return
+    yield Finding(
+        "runnable-above-cpus", "note", HOST,
+        f"{facts.runnable:.1f} tasks want to run on {plural(len(facts.cpus), 'CPU')}", "/proc/loadavg",
+        next=shell.command("opskit", "cswitch"), share=facts.pressure, window_s=round(facts.window_s, 3),
     )  # fmt: skip
 
 

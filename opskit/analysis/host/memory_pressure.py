@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from opskit import shell
 from opskit.analysis.finding import HOST, Entity, Finding, most_severe_first
 from opskit.analysis.mem.machine import available, supply
+from opskit.analysis.thresholds import MEMORY_STALL_SHARE
 from opskit.quantities import duration, percent, size
 
 if TYPE_CHECKING:
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from opskit.collect.host.memory_pressure import Pressure, PressureFacts
 
 _SOME, _FULL, _BAD = 0.20, 0.10, 0.40  # of the window: some task, or all, waited for memory
-_LASTING = 0.05  # of the last 10 s or minute
 _SWAPS_S = 1 << 20  # bytes in, and bytes out
 _SWAP_HURTS = 0.05  # of the window
 _SWAP_LEFT = 0.1
@@ -33,7 +33,7 @@ def is_pressed(pressure: Pressure) -> bool:
     if pressure.some is None or pressure.averages is None:
         return False
     now = pressure.some >= _SOME or (pressure.full or 0.0) >= _FULL
-    return now and max(pressure.averages.of_10_s, pressure.averages.of_60_s) >= _LASTING
+    return now and max(pressure.averages.of_10_s, pressure.averages.of_60_s) >= MEMORY_STALL_SHARE
 
 
 def judge_memory_pressure(facts: PressureFacts, *, of_processes: bool = False) -> list[Finding]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from opskit.analysis.finding import HOST, Entity, Finding, most_severe_first
 from opskit.analysis.io.host import host_findings
 from opskit.analysis.io.waits import wait_of
+from opskit.analysis.thresholds import IO_LIMIT_SHARE
 from opskit.quantities import agreeing, duration, listed, percent, plural, size, whole
 from opskit.shell import command
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 _SOME, _LASTING = 0.5, 0.3  # of the window; of the last 10 s or the last minute
 _FEWEST, _FEWEST_OWNERS = 3, 2  # processes that wait, and cgroups that they are in
-_AT_LIMIT, _WAITS = 0.9, 0.2
+_WAITS = 0.2
 # One request that just missed the window, where tasks wait: requests are large beside small limits.
 _MISSED = {"rbps": 1 << 20, "wbps": 1 << 20, "riops": 2, "wiops": 2}
 _AT_LEAST = 0.4
@@ -77,7 +78,7 @@ def _limits(quick: QuickIo) -> Iterator[Finding]:
 
 def _is_used_up(quick: QuickIo, limit: IoLimit) -> bool:
     used = limit.used or 0.0
-    if used >= _AT_LIMIT * limit.limit:
+    if used >= IO_LIMIT_SHARE * limit.limit:
         return True
     waits = _waiters(quick, limit.path) or quick.pressed.get(limit.path, 0.0) >= _SOME
     missed = _MISSED.get(limit.what, 0) / quick.facts.window_s

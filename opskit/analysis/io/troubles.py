@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from opskit.analysis.io.waits import CHILD, DEVICE, DIRTY, FROZEN, severity_of, wait_of
+from opskit.analysis.thresholds import IO_LIMIT_SHARE
 from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
@@ -17,7 +18,6 @@ _FEWEST_LOOKS, _LEAST_S = 2, 0.9  # of one sleep
 _BLOCKED = 0.2  # of looks
 _MUCH = 1 << 20
 _REREAD, _FROM_DISK, _FULL, _PRESSED = 0.5, 0.3, 0.9, 0.1
-_AT_LIMIT = 0.9
 _MOST_FROM_DISK = 0.95
 _MODE, _WRITE_ONLY = 3, 1  # of open(2)
 
@@ -123,7 +123,9 @@ def throttled(facts: Facts) -> tuple[IoLimit, Thread] | None:
     """The limit of a cgroup that is used up while a thread waits for its device: of several the fullest."""
     limits = facts.cgroup.limits if facts.cgroup is not None else ()
     full = [
-        limit for limit in limits if limit.used is not None and limit.limit and limit.used >= _AT_LIMIT * limit.limit
+        limit
+        for limit in limits
+        if limit.used is not None and limit.limit and limit.used >= IO_LIMIT_SHARE * limit.limit
     ]
     worst = max(facts.threads, key=blocked, default=None)
     if not full or worst is None or blocked(worst) < _BLOCKED:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from opskit.analysis.finding import Entity, Finding, Severity, most_severe_first
+from opskit.analysis.thresholds import GC_SHARE
 from opskit.quantities import duration, percent, plural, twelve_digits
 from opskit.records import NamedTuple
 from opskit.shell import Syntax, command
@@ -219,7 +220,7 @@ def _dumps(entity: Entity, totals: Totals, operations: Sequence[Operation]) -> F
 
 def _collections(entity: Entity, totals: Totals, operations: Sequence[Operation]) -> Finding | None:
     group = _group(totals, operations, lambda name: "Collect" in name or name.startswith(_COLLECTIONS))
-    if not totals.elapsed_s or group.of_time < 0.5 or group.stopped_s / totals.elapsed_s < _OFTEN:
+    if not totals.elapsed_s or group.of_time < 0.5 or group.stopped_s / totals.elapsed_s < GC_SHARE:
         return None
     share = group.stopped_s / totals.elapsed_s
     return Finding(

@@ -9,6 +9,7 @@ from opskit.analysis.cpu_quota import judge_quota, most_throttled
 from opskit.analysis.finding import HOST, Entity, Finding, Severity, most_severe_first
 from opskit.analysis.safepoints.advice import TOO_MUCH_TTSP, Jdk, advise, verdict
 from opskit.analysis.safepoints.stops import Totals
+from opskit.analysis.thresholds import MEMORY_STALL_SHARE
 from opskit.proc.cgroup.limits import limits_since
 from opskit.quantities import duration, percent
 from opskit.records import NamedTuple
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from opskit.collect.safepoints.live import Facts, Reading
     from opskit.proc.cgroup.limits import CpuLimit
 
-_STALLED_SHARE = 0.05
 _FAULTS_PER_S = 50.0
 _CROWDED_SHARE = 0.5  # of the time with a task waiting for a CPU; without pressure figures, twice as many tasks as CPUs
 _STALLED = ("cpu_stalled_s", "memory_stalled_s", "io_stalled_s")
@@ -123,7 +123,7 @@ def _delays(entity: Entity, whole: Interval, waited_s: float, facts: Facts) -> I
     if whole.quota is not None:
         throttled = judge_quota(whole.quota, f"{facts.pid} ({facts.name})", next_=waits, window_s=elapsed_s)
         yield from () if throttled is None else (throttled,)
-    if memory_share is not None and memory_share >= _STALLED_SHARE:
+    if memory_share is not None and memory_share >= MEMORY_STALL_SHARE:
         who, own = "tasks of its cgroup", ""
         if facts.pressure_of != "cgroup":
             who, own = "tasks somewhere on the machine", f"; this JVM had {faults or 0:,} major faults meanwhile"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from opskit.collect.cpu_use import cpu_use
+from opskit.collect.windows import uneven_moments
 from opskit.proc.cgroup.limits import cpu_limit
 from opskit.proc.cgroup.tree import visible_levels
 from opskit.proc.files.cpu_times import parse_cpu_list, parse_cpu_times
@@ -13,7 +14,7 @@ from opskit.proc.files.pressure import parse_averages, parse_pressure
 from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from opskit.collect.cpu_use import CpuUse
     from opskit.host import Host
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 _CPUS = ("sys", "devices", "system", "cpu")
 _SMT_OFF = ("off", "forceoff")
+_APART_S = 0.2
 
 
 class Facts(NamedTuple):
@@ -31,6 +33,7 @@ class Facts(NamedTuple):
 
     `pressure`: the share of the window in which some task waited for a CPU (PSI), `averages`: before it; None: no PSI. `offline`: CPUs that
     are there and not online; none where SMT was switched off as a whole. `quota`: of opskit's own cgroup, a container's limit.
+    `runnable`: how many tasks ran or wanted to, on average, without opskit.
     """
 
     window_s: float
@@ -42,13 +45,13 @@ class Facts(NamedTuple):
     load: Load | None
     offline: frozenset[int] = frozenset()
     quota: CpuLimit | None = None
+    runnable: float | None = None
 
 
 def collect(host: Host, window_s: float) -> Facts:
     """Look for one window; at once in a copy."""
     first, waited_us, begun_s = _times(host), _waited_us(host), host.monotonic()
-    if host.fs.is_live:
-        host.sleep(window_s)
+    runnable = [*_runnable(host, begun_s + window_s)] if host.fs.is_live else []
     last, now_us = _times(host), _waited_us(host)
     passed_s = max(host.monotonic() - begun_s, 1e-6) if host.fs.is_live else 0.0
     pressure = None
@@ -60,7 +63,16 @@ def collect(host: Host, window_s: float) -> Facts:
         passed_s, cpu_use(first, last), _iowait(first, last), len(last), pressure,
         host.fs.maybe(parse_averages, "pressure", "cpu", default={}).get("some"), host.fs.maybe(parse_loadavg, "loadavg"), _offline(host),
         quota if quota is not None and quota.cpus is not None else None,
+        sum(runnable) / len(runnable) if runnable else None,
     )  # fmt: skip
+
+
+def _runnable(host: Host, until_s: float) -> Iterator[int]:
+    """Until then, some looks at the run queues."""
+    for _ in uneven_moments(host, _APART_S, until_s):
+        load = host.fs.maybe(parse_loadavg, "loadavg")
+        if load is not None:
+            yield max(0, load.runnable - 1)
 
 
 def _times(host: Host) -> Mapping[int, CpuTime]:

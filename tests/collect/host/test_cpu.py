@@ -102,6 +102,21 @@ def test_cpus_that_are_offline(judged, more, found):
     assert judged(**more) == [("cpu-offline", "note")] * found
 
 
+@pytest.mark.parametrize(
+    ("runnable", "waited", "found"), [(9, 900_000, True), (9, 100_000, False), (4, 900_000, False)],
+    ids=["crowded", "nobody waits", "as many as CPUs"],
+)  # fmt: skip
+def test_more_tasks_than_cpus(live, runnable, waited, found):
+    """A note; opskit itself is not counted."""
+    before = {**files(), "proc/stat": "".join(f"cpu{cpu} 100 0 0 100 0 0 0 0 0 0\n" for cpu in range(4))}
+    after = {**files(waited=waited), "proc/loadavg": f"3.00 1 1 {runnable + 1}/80 99\n"}
+    after["proc/stat"] = before["proc/stat"].replace("cpu0 100", "cpu0 200").replace(" 100 0 0 100", " 200 0 0 100")
+    noted = [each for each in judge(collect(live(before, after), WINDOW_S)) if each.code == "runnable-above-cpus"]
+    assert [(each.severity, each.summary) for each in noted] == [("note", "9.0 tasks want to run on 4 CPUs")] * found
+    if found:
+        assert try_next(noted, "runnable-above-cpus") == "opskit cswitch"
+
+
 def test_the_sentences(live):
     """With the numbers, and what to type."""
     before = files(**{"sys/devices/system/cpu/online": "0,2-3\n"})

@@ -10,6 +10,7 @@ from doctorresults import (
     AT_S,
     DEADLOCK,
     PIPE,
+    PLACES,
     ROOT,
     STALE,
     THREADS,
@@ -21,12 +22,16 @@ from doctorresults import (
     seen,
     troubled,
 )  # fmt: skip
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from schemafiles import keeps_to_schema
 
 from opskit.analysis.doctor.judge import judge
 from opskit.analysis.doctor.seen import Gap, Place
 from opskit.analysis.doctor.state import compare
 from opskit.analysis.doctor.watched import Tracker
+from opskit.analysis.finding import HOST, Entity
+from opskit.catalog import FINDINGS
 from opskit.render.formats import json as as_json
 from opskit.render.formats import markdown, page, prometheus, text
 from opskit.render.report import About
@@ -183,7 +188,7 @@ def test_hostile_names():
     """In every format escaped: no line, sequence or list item of their own."""
     bad = found(
         "disk-full",
-        Entity_file(HOSTILE),
+        Entity("file", HOSTILE),
         said=f"{HOSTILE} is `full` <b>",
         next=f"opskit fds '{HOSTILE}'",
         evidence=HOSTILE,
@@ -196,12 +201,6 @@ def test_hostile_names():
             assert "\x07" not in out, form
             assert not any(line.startswith("2. ") for line in out.splitlines()), form
     assert "\\<b\\>" in markdown.render(made(result))
-
-
-def Entity_file(path):  # noqa: N802
-    from opskit.analysis.finding import Entity
-
-    return Entity("file", path)
 
 
 def test_the_json_object_refers_by_numbers():
@@ -340,3 +339,43 @@ def test_the_first_run_reports_everything():
         "1 problem on vm: 1 stuck (first run with this state file)\n1. stuck new error"
     )
     assert "1. stuck error jvm-deadlock" in text.render(since([DEADLOCK], [DEADLOCK, PIPE], all_=True))
+    assert "1. stuck error jvm-deadlock" in text.render(since([DEADLOCK], [DEADLOCK], all_=True))
+
+
+# --- anything ---
+
+ENTITIES = st.one_of(
+    st.just(HOST), st.builds(process, st.sampled_from([*PLACES, 7])),
+    st.builds(Entity, st.sampled_from(["thread", "lock", "file", "cgroup"]), st.text(max_size=9), st.none(), st.sampled_from([None, HOST, process(910)])),
+)  # fmt: skip
+ANY = st.lists(
+    st.builds(
+        found, st.sampled_from(sorted(FINDINGS)), ENTITIES, st.sampled_from(["error", "warning", "note"]), st.text(max_size=200),
+        st.one_of(st.none(), st.floats(0, 1)), next=st.one_of(st.none(), st.text(max_size=50)), fix=st.one_of(st.none(), st.text(max_size=50)),
+    ),
+    max_size=30,
+)  # fmt: skip
+GAPS = st.lists(
+    st.builds(Gap, st.sampled_from(["tcp", "jvms"]), st.text(max_size=30), st.text(max_size=90)), max_size=6
+)
+
+
+@given(ANY, ANY, GAPS, st.integers(1, 200), st.integers(1, 60), st.booleans())
+@settings(max_examples=15, deadline=None)
+def test_any_findings_in_every_format(first, second, gaps, width, height, all_):
+    """Also of a watch and of a later run: no error, no line of its own for a name, valid JSON and metrics."""
+    tracker = Tracker(60.0)
+    before = judge(seen(*first, gaps=gaps))
+    tracker.update(before)
+    state = compare(before, None, "vm", ()).state
+    result = judge(seen(*second, gaps=gaps, at_s=AT_S + 10))
+    for more in ({}, {"watched": tracker.update(result)}, {"changes": compare(result, state, "vm", ())}):
+        done = made(result, all_=all_, verbose=all_, **more)
+        assert len(page.render(done, width, height, screen=True).splitlines()) <= height
+        assert all(line.isprintable() for line in page.render(done, max(width, 30), None).split("\n"))
+        assert all(line.isprintable() for line in text.render(done).split("\n"))
+        markdown.render(done)
+        keeps_to_schema(json.loads(as_json.render(done)), "doctor")
+        promtext.parse(prometheus.render(done))
+        if not all_ and not more:
+            assert len(text.render(done).splitlines()) <= 3 + 3 * len(result.problems)

@@ -89,7 +89,8 @@ class Crew:
         before = set(sys.modules)
         is_done = self._resolve() and self._run_checks()
         paths = {path: name for name, path in (*self._hung.values(), *self._before)}
-        gaps = [self._gap(name or self._ask.checks[0], path) for path, name in paths.items()]
+        checks = self._ask.checks
+        gaps = [self._gap(name or checks[0], path) for path, name in paths.items() if name in checks or not name]
         hung = [(name, path) for path, name in paths.items()]
         self._send({"end": is_done, "gaps": gaps, "hung": hung, "modules": sorted(set(sys.modules) - before)})
 

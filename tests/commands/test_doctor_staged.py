@@ -39,8 +39,8 @@ class Stage:
 
     def __init__(self, machine):
         self.staged = machine.staged
-        self.shown = machine.on_terminal("doctor", "--skip", OTHERS, "--deadline", "4s")["out"].splitlines()
-        done = machine.opskit("doctor", "--skip", OTHERS, "--deadline", "4s", "-f", "json")
+        self.shown = machine.on_terminal("doctor", "--skip", OTHERS, "--deadline", "60s")["out"].splitlines()
+        done = machine.opskit("doctor", "--skip", OTHERS, "--deadline", "60s", "-f", "json")
         self.code = done["code"]
         assert not done["err"]
         self.answer = json.loads(done["out"])
@@ -111,7 +111,7 @@ def test_a_healthy_busy_machine_has_no_problem():
     machine = Machine("healthy")
     try:
         assert machine.staged.keys() == HEALTHY.keys()
-        done = machine.opskit("doctor", "--skip", OTHERS, "--deadline", "4s", "-f", "json")
+        done = machine.opskit("doctor", "--skip", OTHERS, "--deadline", "60s", "-f", "json")
     finally:
         machine.close()
     answer = json.loads(done["out"])

@@ -57,7 +57,7 @@ def _read_only(each: ReadOnly) -> Iterator[Finding]:
     yield Finding(
         "file-system-read-only", severity, Entity("file", mount.mount_point, inside=inside),
         f"{mount.mount_point} ({mount.fs_type} on {mount.source}) is read-only: {why}",
-        f"/proc/self/mountinfo: mount {','.join(mount.own_options[:1])}, file system {each.emergency or 'ro'}",
+        f"/proc/self/mountinfo: the file system is {each.emergency or 'ro'}, its mount {'rw' if each.mounted_rw else 'ro'}",
         next=shell.command(*_KERNEL_LOG),
     )  # fmt: skip
 

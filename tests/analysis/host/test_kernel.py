@@ -74,6 +74,13 @@ def test_each_kind_of_message(text, code, severity, entity):
     try_next(now, code)
 
 
+def test_where_to_look_closer():
+    """At the present state of what the message is about."""
+    try_next(found(told("Marking clocksource 'tsc' as unstable")), "kernel-warning")
+    try_next(found(told("nf_conntrack: table full, dropping packet.")), "conntrack-nearly-full")
+    try_next(found(told("TCP: out of memory -- consider tuning tcp_mem")), "tcp-memory-pressure")
+
+
 def test_repeated_messages_are_counted():
     """By device; the old ones do not count where there are new ones."""
     messages = (

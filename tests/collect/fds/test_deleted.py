@@ -108,7 +108,7 @@ os._exit(0)
     assert disk.free_bytes < disk.size_bytes / 100
     found = codes_of(result, tmp_path / "disk")
     assert {code: each.severity for code, each in found.items()} == {
-        "disk-full": "warning",
+        "disk-full": "error",
         "deleted-files-held": "warning",
     }
     assert "Restart" in found["deleted-files-held"].summary

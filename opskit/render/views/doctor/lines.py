@@ -22,7 +22,12 @@ def text(answer: Answer, shown: Shown) -> Iterator[str]:
     """The lines of `-f text`; of a later sample of a watch, and of a later run with a state file, the changes alone."""
     if shown.repeats and answer.watched is not None and answer.watched.sample > 1:
         lines = _changes(answer, answer.watched)
-    elif answer.changes is not None and answer.exit_code == 0 and not answer.changes.gone and not shown.verbose:
+    elif (
+        answer.changes is not None
+        and answer.exit_code == 0
+        and not answer.changes.gone
+        and not (shown.verbose or shown.all_)
+    ):
         lines = iter(()) if answer.changes.since_s is not None else iter([sentences.verdict(answer)])
     else:
         lines = _whole(answer, shown)

@@ -206,17 +206,10 @@ def test_only_those_who_may_be_asked_are_asked(staged):
 
 def test_a_jvm_of_another_user_in_namespaces_of_its_own(root_only):
     """Its threads are named by their PIDs here; a dump is taken with its own IDs."""
-    wrapper = (
-        "unshare",
-        "--pid",
-        "--fork",
-        "--mount-proc",
-        "setpriv",
-        "--reuid=1234",
-        "--regid=1234",
-        "--clear-groups",
-    )
-    with jvms.running("deadlock", wrapper=wrapper, cwd="/tmp") as inner:
+    own_tmp = ("unshare", "--mount", "sh", "-c", 'mount -t tmpfs -o mode=1777 tmpfs /tmp && exec "$@"', "sh")
+    own_pids = ("unshare", "--pid", "--fork", "--mount-proc", "--kill-child")
+    wrapper = (*own_tmp, *own_pids, "setpriv", "--reuid=1234", "--regid=1234", "--clear-groups")
+    with jvms.running("deadlock", wrapper=wrapper) as inner:
         assert severe(look(inner)) == {inner.pid: ["jvm-deadlock"]}
         assert severe(look(inner, check=java_threads, ask=True)) == {inner.pid: ["jvm-deadlock"]}
 

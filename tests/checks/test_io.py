@@ -96,7 +96,7 @@ def test_a_copy_has_no_rates():
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 def test_a_writer_at_the_limit_of_its_cgroup(tmp_path):
     """blkio.throttle or io.max; also where the writer alone is asked about."""
-    with new_cgroup("blkio", "opskit-test-quick-io", "blkio.throttle.write_bps_device io.max") as place:
+    with new_cgroup("blkio", f"opskit-test-quick-io-{os.getpid()}", "blkio.throttle.write_bps_device io.max") as place:
         device = f"{os.major(tmp_path.stat().st_dev)}:{os.minor(tmp_path.stat().st_dev)}"
         old = (place / "blkio.throttle.write_bps_device").exists()
         try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 
 import pytest
@@ -42,8 +43,8 @@ def of(findings, place):
 def test_a_cgroup_near_its_limit_and_one_full_of_page_cache(spawn, tmp_path):
     """The holder is named; the page cache is reclaimed before anything is killed. Processes are judged by their own cgroups."""
     with (
-        new_cgroup("memory", "opskit-test-near", "memory.max memory.limit_in_bytes") as near,
-        new_cgroup("memory", "opskit-test-cache", "memory.max memory.limit_in_bytes") as cache,
+        new_cgroup("memory", f"opskit-test-near-{os.getpid()}", "memory.max memory.limit_in_bytes") as near,
+        new_cgroup("memory", f"opskit-test-cache-{os.getpid()}", "memory.max memory.limit_in_bytes") as cache,
     ):
         limit(near, 40 * MIB)
         limit(cache, 32 * MIB)

@@ -97,7 +97,7 @@ def _run_in_child(host: Host, ask: Request, until_s: float, heard: _Heard, meanw
 
     with Guard():
         try:
-            child = start_child(work, patient=True)
+            child = start_child(work, host.fs.fds, patient=True)
         except NotSupported:
             raise _NoChild from None
         try:

@@ -108,6 +108,11 @@ class ProcFS:
         except OSError:
             return False
 
+    @property
+    def fds(self) -> tuple[int, ...]:
+        """Our fds that it reads by: a child that reads keeps them open."""
+        return ()
+
     def path(self, *parts: object) -> str:
         """The path of PROC/parts."""
         return "/".join((self.proc, *map(str, parts)))

@@ -71,6 +71,11 @@ class TreeFS(ProcFS):
             self._bases.append(("", os.open("/", PATH_ONLY)))
         self._limit_bytes = LARGEST_BYTES if self.is_live else LARGEST_COPIED_BYTES
 
+    @property
+    def fds(self) -> tuple[int, ...]:
+        """The directories that paths must not leave."""
+        return tuple(fd for _, fd in self._bases)
+
     def check(self) -> None:
         """Raise BadInput unless the root looks like a proc tree."""
         advice = "give the directory that holds 1/, meminfo, …"

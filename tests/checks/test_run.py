@@ -344,3 +344,12 @@ def test_nothing_is_left(seen):
     with pytest.raises(ChildProcessError):
         os.waitpid(-1, os.WNOHANG)
     assert threading.active_count() == before
+
+
+def test_the_child_reads_a_tree(tmp_path):
+    """The directories that a tree's files are read through stay open in the child."""
+    (tmp_path / "proc" / "1").mkdir(parents=True)
+    (tmp_path / "proc" / "meminfo").write_text("MemTotal: 1000 kB\nMemFree: 800 kB\nMemAvailable: 900 kB\n")
+    ran = run_checks(Host.at(str(tmp_path), None), Request(checks=("mem",)))
+    assert [each.name for each in ran.checked] == ["mem"]
+    assert "1000 KiB of memory" in ran.checked[0].outcome.looked_at[0]

@@ -34,7 +34,7 @@ class Command:
 
 COMMANDS = (
     Command("doctor", "Linux", "Find what is wrong with a host or process: every check at once."),
-    Command("pipes", "Linux", "List open pipes, their processes, and who is blocked on them.", Quick("open pipes", 95, 0.5)),
+    Command("pipes", "Linux", "List open pipes, their processes, and who is blocked on them.", Quick("open pipes", 75, 0.5)),
     Command("tcp", "Linux", "Show what makes connections slow: network or application.", Quick("TCP connections", 55, 1.0)),
     Command("cswitch", "Linux", "Show which threads wait for a CPU, and what takes it.", Quick("waits for a CPU", 60, 1.0)),
     Command("irqs", "Linux", "Show which CPU is saturated by interrupts, and where to pin.", Quick("interrupts", 15, 1.0)),

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from opskit.proc.files.fd import PIPE_PREFIX
-from opskit.proc.fs import optional
 from opskit.proc.pipe_sleepers import Sleepers, pipe_sleepers
 from opskit.records import NamedTuple
 
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
     from opskit.proc.pipe_waits import Wait
 
 _SETTLE_S = 0.1
-_STANDARD_FDS, _FEW_FDS = 3, 6
+_STANDARD_FDS = 3
 _MOST_READERS = 50  # pipes whose readers are looked at
 
 
@@ -99,21 +98,10 @@ def _scan(host: Host, waits: Sequence[Wait], sleepers: Sleepers) -> PipeScan:
     are_known = {wait.on for wait in waits} <= sides_of(scan.holders).writers.keys()
     if are_known and not _suspects(host, scan, waits, sleepers):
         return scan
-    keys = {wait.on for wait in waits}
-    rest = scanner.scan(pid for pid in pids if pid in sleepers.timed and _may_hold(host, pid, keys))
+    rest = scanner.scan(pid for pid in pids if pid in sleepers.timed)
     scan.tables += rest.tables
     scan.denied += rest.denied
     return scan
-
-
-def _may_hold(host: Host, pid: int, keys: set[bytes]) -> bool:
-    """Whether a process may have one of these pipes: of few file descriptors each is asked, which costs half of a listing."""
-    fs = host.fs
-    directory = optional(fs.file_id_at, fs.path(pid, "fd"))
-    if directory is None or not 0 < directory.size_bytes <= _FEW_FDS:  # gone, or a kernel that does not count
-        return True
-    targets = [optional(fs.link, pid, "fd", number) for number in range(directory.size_bytes)]
-    return None in targets or not keys.isdisjoint(targets)
 
 
 def _suspects(host: Host, scan: PipeScan, waits: Sequence[Wait], sleepers: Sleepers) -> list[bytes]:

@@ -54,7 +54,8 @@ def _look(name: str) -> str:
 
 def _of_link(facts: Facts, link: Link) -> Iterator[Finding]:
     name, flaps = link.name, facts.flaps.get(link.name, 0)
-    is_needed = (link.is_physical and (link.has_address or link.master)) or link.has_gateway
+    is_member = link.master and not _is_spare(facts, link)
+    is_needed = (link.is_physical and (link.has_address or is_member)) or link.has_gateway
     if link.is_up and link.has_carrier is False and is_needed:
         why = (
             "the default route leads through it" if link.has_gateway else "it has addresses" if link.has_address
@@ -72,6 +73,13 @@ def _of_link(facts: Facts, link: Link) -> Iterator[Finding]:
         )  # fmt: skip
     if link.has_carrier and link.is_physical and not link.is_wireless:
         yield from _negotiated(link)
+
+
+def _is_spare(facts: Facts, link: Link) -> bool:
+    """Whether it is a free port of a switch: a port of a bridge of which another has a cable."""
+    return link.bridge is not None and any(
+        each.bridge == link.bridge and each.has_carrier for each in facts.links if each.is_physical
+    )
 
 
 def _negotiated(link: Link) -> Iterator[Finding]:

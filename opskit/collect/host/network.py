@@ -22,12 +22,14 @@ _TABLES = {"ipv4": "arp_cache", "ipv6": "ndisc_cache"}
 _UP = 0x1  # include/uapi/linux/if.h, IFF_UP
 _MOST_LINKS = 256
 _CLASS = ("sys", "class", "net")
+_UPPER = "upper_"
 
 
 class Link(NamedTuple):
     """An interface that has a device, or a route to a gateway. `is_up`: switched on. `has_carrier` None: it is off, or unknown.
 
     `changes`: of the carrier since boot. `speed_mbit`, `duplex` None: unknown, as of most virtual devices. `has_address`: or a route.
+    `bridge`: that it is a port of.
     """
 
     name: str
@@ -41,6 +43,7 @@ class Link(NamedTuple):
     has_address: bool
     has_gateway: bool
     master: bool
+    bridge: str | None = None
 
 
 class Table(NamedTuple):
@@ -128,8 +131,16 @@ def _link(host: Host, name: str, routes: Mapping[str, bool], addresses: set[str]
         name, is_physical, fs.root_exists(*_CLASS, name, "phy80211") or fs.root_exists(*_CLASS, name, "wireless"),
         bool((hexadecimal(_text(host, name, "flags") or "") or 0) & _UP), _carrier(host, name), _changes(host, name),
         speed if speed is not None and speed > 0 else None, duplex if duplex in ("half", "full") else None,
-        name in routes or name in addresses, routes.get(name, False), fs.root_exists(*_CLASS, name, "master"),
+        name in routes or name in addresses, routes.get(name, False), fs.root_exists(*_CLASS, name, "master"), _bridge(host, name),
     )  # fmt: skip
+
+
+def _bridge(host: Host, name: str) -> str | None:
+    fs = host.fs
+    if not fs.root_exists(*_CLASS, name, "brport"):
+        return None
+    above = (each for each in fs.names_root(*_CLASS, name) if each.startswith(_UPPER))
+    return next((each[len(_UPPER) :] for each in above), None)
 
 
 def _text(host: Host, name: str, file: str) -> str | None:

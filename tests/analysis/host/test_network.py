@@ -53,6 +53,15 @@ def test_a_link_that_is_down(link, why):
     try_next(findings, "network-link-down")
 
 
+def test_a_free_port_of_a_bridge():
+    """A switch has some; a bridge without any cable is down, and so is a leg of a bond."""
+    port = LINK._replace(has_gateway=False, has_address=False, master=True, bridge="br0")
+    free = port._replace(name="free", has_carrier=False)
+    assert found(port, free) == []
+    assert codes(found(port._replace(has_carrier=False), free)) == [("network-link-down", "warning")] * 2
+    assert codes(found(port._replace(bridge=None), free._replace(bridge=None))) == [("network-link-down", "warning")]
+
+
 def test_a_link_that_flaps_and_what_it_negotiated():
     """One change of the carrier is its end; half duplex is wrong, 100 Mbit/s may be all that it can do."""
     flapping = found(LINK, flaps={"lo": 4})

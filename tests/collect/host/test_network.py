@@ -64,10 +64,11 @@ def test_a_copy(tree):
         "proc/net/stat/arp_cache": "entries table_fulls\n000003ff 00000002\n000003ff 00000001\n",
         "proc/sys/net/ipv4/neigh/default/gc_thresh3": "1024\n",
         "sys/class/net/eth0/device/vendor": "0x8086\n", "sys/class/net/eth0/flags": "0x1003\n",
+        "sys/class/net/eth0/brport/state": "3\n", "sys/class/net/eth0/upper_br0/address": "",
         "sys/class/net/eth0/carrier": "0\n", "sys/class/net/eth0/carrier_changes": "3\n",
     })  # fmt: skip
     facts = collect(Host.at(str(root), None), 0.0)
-    assert [(link.name, link.is_physical, link.has_carrier, link.speed_mbit) for link in facts.links] == [
-        ("eth0", True, False, None)
+    assert [(link.name, link.is_physical, link.has_carrier, link.speed_mbit, link.bridge) for link in facts.links] == [
+        ("eth0", True, False, None, "br0")
     ]
     assert {each.code for each in judge(facts)} == {"network-link-down", "neighbour-table-nearly-full"}

@@ -32,6 +32,14 @@ class Entity(NamedTuple):
 HOST = Entity("host")
 
 
+def device_entity(chain: Sequence[str]) -> Entity:
+    """A device inside of what it is on: `dm-0`, `sda2`, `sda`. Without any: the host."""
+    entity = HOST
+    for name in reversed(chain):
+        entity = Entity("device", name, inside=entity)
+    return entity
+
+
 class Finding(NamedTuple):
     """One deviation. A `note` is intended or harmless: it never makes a command fail."""
 

@@ -57,6 +57,18 @@ def kernel_log(host: Host) -> KernelLog:
     return read_kernel_log() if kept is None else kept.once(read_kernel_log, read_kernel_log)
 
 
+def why_denied() -> str:
+    """Why the log of the running kernel cannot be read, where the kernel does not allow it."""
+    from opskit.proc.rights import RUN_AS_ROOT, missing, read_rights
+
+    rights = read_rights()
+    if rights is None or rights.euid:
+        return f"permission denied: {RUN_AS_ROOT}"
+    if missing(rights.effective, "CAP_SYSLOG") or not rights.in_initial_user_namespace:
+        return "root lacks CAP_SYSLOG here: run opskit on the host"
+    return "/dev/kmsg cannot be opened here: run opskit on the host"
+
+
 def read_ring(host: Host, *, whole: bool = True) -> Ring:
     """The log of the running kernel; `whole`: with reports that lack their beginning. Raises OSError: EPERM without CAP_SYSLOG."""
     from opskit.proc.oom.log import read_log

@@ -82,12 +82,13 @@ def _count(host: Host, pids: Sequence[int]) -> Mapping[str, int]:
 def _with_log(host: Host, quick: Quick) -> Quick:
     if not host.is_own:
         return quick._replace(unread="it belongs to another PID namespace")
+    from opskit.collect.kernel_log import why_denied
     from opskit.proc.kernel.kmsg import read_kernel_log
 
     try:
         text = read_kernel_log().text
     except OSError as error:
-        why = "permission denied: run as root" if isinstance(error, DENIED) else str(error.strerror)
+        why = why_denied() if isinstance(error, DENIED) else str(error.strerror)
         return quick._replace(unread=why)
     kills = tuple(_kills(host, text))
     if quick.paths is not None:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from opskit.proc.fs import ProcFS
 
 _LONGEST = 256  # of a text that a device or a user chose
-_MOST_BELOW, _MOST_MOUNTS = 64, 8
+_MOST_BELOW, _MOST_MOUNTS, _DEEPEST = 64, 8, 8
 
 
 class BlockDevice(NamedTuple):
@@ -61,6 +61,18 @@ def read_block_device(fs: ProcFS, name: str) -> BlockDevice:
         tuple(dict.fromkeys(_disk_of(fs, each).replace("!", "/") for each in below)),
         line("queue", "iostats") != "0",
     )
+
+
+def device_chain(fs: ProcFS, name: str) -> tuple[str, ...]:
+    """A device and what it is on: `dm-0`, `sda2`, `sda`. It ends where there are several below: none of them alone has all of it."""
+    found = [name]
+    while len(found) < _DEEPEST:
+        disk = _disk_of(fs, found[-1])
+        below = [disk] if disk != found[-1] else fs.names_root("sys", "block", disk, "slaves")
+        if len(below) != 1 or below[0] in found:
+            break
+        found += below
+    return tuple(found)
 
 
 def chosen(text: str) -> str:

@@ -17,11 +17,11 @@ from opskit.records import NamedTuple
 
 (
     OOPS, LOCKUP, STALL, HUNG_TASK, UNCORRECTED, CORRECTED, PCIE_CORRECTED, NMI, IO_ERROR, FILE_SYSTEM, CONNTRACK, TCP_MEMORY, NEIGHBOURS, FILE_MAX,
-    FORK_REJECTED, SYN_FLOOD, SERVER_SILENT, SERVER_ANSWERS, LINK_DOWN, SEGFAULT, ALLOCATION, WARNING, CLOCKSOURCE, RESUMED,
+    FORK_REJECTED, SYN_FLOOD, SERVER_SILENT, SERVER_ANSWERS, LINK_DOWN, SEGFAULT, ALLOCATION, WARNING, CLOCKSOURCE, RESUMED, THIN_FULL,
 ) = (
     "oops", "lockup", "stall", "hung-task", "uncorrected", "corrected", "pcie-corrected", "nmi", "io-error", "file-system", "conntrack", "tcp-memory",
     "neighbours", "file-max", "fork-rejected", "syn-flood", "server-silent", "server-answers", "link-down", "segfault", "allocation", "warning",
-    "clocksource", "resumed",
+    "clocksource", "resumed", "thin-full",
 )  # fmt: skip
 _LONGEST = 300
 _MOST = 2000  # messages with each needle, the newest
@@ -46,7 +46,9 @@ _BY_NAME = (
     (None, ": ", r".{1,60}? ?[\[(]\d{1,10}[\])]: "),
 )
 _DEVICE = r"(?P<s>[\w!.:-]{1,40})"
-_OF_DEVICE = rf"\((?:device )?{_DEVICE}(?: state [A-Z]{{1,4}})?\)"
+_OF_DEVICE = r"\((?:device )?(?P<s>[\w!.:-]{1,40}?)(?::? state [A-Z]{1,8})?\)"
+# A disk may refuse these at each fstrim: nothing is lost.
+_NO_DISCARD = r"(?!.{0,60}(?:DISCARD|SECURE_ERASE|WRITE_ZEROES|WRITE_SAME)\))"
 # The first one that matches.
 _PATTERNS = (
     (LOCKUP, "soft lockup", r"(?:NMI )?(?:watchdog: )?BUG: soft lockup - CPU#(?P<s>\d{1,5}) "),
@@ -68,14 +70,15 @@ _PATTERNS = (
     (UNCORRECTED, "ncorrect", r"[\w-]{1,30} [0-9a-f:.]{7,16}: (?:AER: )?(?:Uncorrect(?:ed|able) |PCIe Bus Error: severity=Uncorrect)"),
     (CORRECTED, "[Hardware Error]", r"(?:mce: |\{\d{1,6}\})?\[Hardware Error\]: .{0,80}(?:Corrected error|severity: corrected|Machine check events logged)"),
     (CORRECTED, "EDAC ", r"EDAC \w{1,20}: \d{1,9} CE "),
-    (PCIE_CORRECTED, "Corrected", r"[\w-]{1,30} [0-9a-f:.]{7,16}: (?:AER: )?(?:(?:Multiple )?Corrected |PCIe Bus Error: severity=Corrected)"),
+    (PCIE_CORRECTED, "Correct", r"[\w-]{1,30} [0-9a-f:.]{7,16}: (?:AER: )?(?:(?:Multiple )?Correct(?:ed|able) |PCIe Bus Error: severity=Correct)"),
     (NMI, "NMI", r"(?:Uhhuh\. )?NMI(?: received for unknown reason|: memory parity error|: PCI system error|: IOCK error)"),
-    (IO_ERROR, " error, dev ", rf"(?:(?:blk_update_request|print_req_error|end_request): )?(?:I/O|critical (?:medium|target|nexus|space allocation)) error, dev {_DEVICE}, "),
+    (IO_ERROR, " error, dev ", rf"(?:(?:blk_update_request|print_req_error|end_request): )?(?:I/O|critical (?:medium|target|nexus|space allocation)) error, dev {_DEVICE}, {_NO_DISCARD}"),
     (IO_ERROR, "I/O error on dev", rf"Buffer I/O error on (?:dev|device) {_DEVICE},"),
     (IO_ERROR, "nvme nvme", r"nvme (?P<s>nvme\d{1,4}): (?:I/O (?:tag )?\d{1,6}.{0,80} timeout|controller is down; will reset|Device not ready)"),
     (IO_ERROR, "failed command: ", r"(?P<s>ata\d{1,4}(?:\.\d\d)?): failed command: "),
     (IO_ERROR, "rejecting I/O", r"sd [\d:]{3,30}: (?:\[(?P<s>\w{1,20})\] )?rejecting I/O to (?:offline|dead) device"),
     (IO_ERROR, "Medium Error", r"sd [\d:]{3,30}: (?:\[(?P<s>\w{1,20})\] )?.{0,40}Medium Error"),
+    (THIN_FULL, "out-of-data-space", r"device-mapper: thin: \d{1,4}:\d{1,7}: switching pool to out-of-data-space "),
     (FILE_SYSTEM, "-fs error", rf"EXT[234]-fs error {_OF_DEVICE}"),
     (FILE_SYSTEM, "-fs (", rf"EXT[234]-fs {_OF_DEVICE}: (?:Remounting filesystem read-only|.{{0,120}}data loss)"),
     (FILE_SYSTEM, "XFS (", rf"XFS {_OF_DEVICE}: (?:Corruption |Metadata |metadata I/O error|xfs_do_force_shutdown|Filesystem has been shut down|writeback error|Internal error|Please u?n?mount)"),
@@ -101,7 +104,7 @@ _PATTERNS = (
 )  # fmt: skip
 # Each message of the patterns has one of these; they are rarer than the texts above.
 _RARER = {"]": ("segfault at ", "] general protection", "] trap "), "own": ("ink is Down", "ink is down", "ink down", "ink Down"),
-          "exit": ("PM: suspend exit", "hibernation exit"), "Corrected": ("Corrected",), "ncorrect": ("ncorrect",), ": ": (), "invoked oom-killer": ()}  # fmt: skip
+          "exit": ("PM: suspend exit", "hibernation exit"), "Correct": ("Correct",), "ncorrect": ("ncorrect",), ": ": (), "invoked oom-killer": ()}  # fmt: skip
 NEEDLES = tuple(dict.fromkeys(needle for _, text, _ in (*_BY_NAME, *_PATTERNS) for needle in _RARER.get(text, (text,))))
 _STAMP = re.compile(r"<(\d{1,4})>\[ {0,12}(\d{1,12})\.(\d{6})\](?:\[[TC]\d{1,10}\])? ")
 

@@ -55,6 +55,9 @@ TOLD = [
     ("XFS (dm-2): Metadata CRC error detected at xfs_agf_read_verify+0x1d/0x50 [xfs], xfs_agf block 0x1", "file-system", "dm-2"),
     ("BTRFS error (device sdb1): bdev /dev/sdb1 errs: wr 1, rd 0, flush 0, corrupt 0, gen 0", "file-system", "sdb1"),
     ("BTRFS: error (device sdb1) in btrfs_commit_transaction:2345: errno=-5 IO failure", "file-system", "sdb1"),
+    ("BTRFS error (device sdb1: state EA): Transaction aborted (error -28)", "file-system", "sdb1"),
+    ("device-mapper: thin: 253:4: switching pool to out-of-data-space (queue IO) mode", "thin-full", None),
+    ("pcieport 0000:00:1c.5: AER: Correctable error message received from 0000:03:00.0", "pcie-corrected", None),
     ("Aborting journal on device sda1-8.", "file-system", "sda1"),
     ("nf_conntrack: table full, dropping packet.", "conntrack", None),
     ("nf_conntrack: nf_conntrack: table full, dropping packet", "conntrack", None),
@@ -103,6 +106,8 @@ UNTOLD = [
     "INFO: NMI handler (perf_event_nmi_handler) took too long to run: 1.2 msecs",
     "nvme nvme0: 8/0/0 default/read/poll queues",
     "RAS: Correctable Errors collector initialized.",
+    "blk_update_request: critical target error, dev sda, sector 1234 op 0x3:(DISCARD) flags 0x800 phys_seg 1 prio class 0",
+    "critical target error, dev sda, sector 0 op 0x9:(WRITE_ZEROES) flags 0x0 phys_seg 1 prio class 2",
     "",
 ]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from opskit import shell
-from opskit.analysis.finding import HOST, Entity, Finding, most_severe_first
+from opskit.analysis.finding import Entity, Finding, device_entity, most_severe_first
 from opskit.quantities import duration, listed, percent, plural
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def looked_at(facts: DeviceFacts) -> list[str]:
 
 
 def _device(name: str) -> Entity:
-    return Entity("device", name, inside=HOST)
+    return device_entity((name,))
 
 
 def _scsi(facts: DeviceFacts) -> Iterator[Finding]:
@@ -119,6 +119,11 @@ def _md(array: Array) -> Iterator[Finding]:
             "raid-degraded", "error", _device(array.name), f"{array.name} ({array.kind}) is broken: a member is gone, and its data with it",
             f"{place}/array_state", next=next_,
         )  # fmt: skip
+    elif array.state == "inactive" and not array.is_container:
+        yield Finding(
+            "raid-degraded", "error", _device(array.name), f"{array.name} is not started (inactive), as where too few of its members are found: nothing on it can be read",
+            f"{place}/array_state", next=next_,
+        )  # fmt: skip
     elif array.degraded:
         members = array.members or 0
         named = f" ({listed(array.faulty, 3)})" if array.faulty else ""
@@ -165,7 +170,7 @@ def _ext4_finding(now: Ext4, added: int) -> Finding:
     is_recent = added > 0 or (now.ago_s is not None and now.ago_s <= _LATELY_S)
     when = "when is unknown" if now.ago_s is None else f"the last {duration(now.ago_s)} ago"
     return Finding(
-        "filesystem-error", "error" if is_recent else "note", _device(now.disk),
+        "filesystem-error", "error" if is_recent else "note", device_entity(now.chain),
         f"ext4 on {now.name} has found {plural(now.errors, 'error')} in itself, {when}; fsck is needed",
         f"/sys/fs/ext4/{now.name}/errors_count{f', in {now.where}' if now.where else ''}", next=_KERNEL_LOG,
     )  # fmt: skip
@@ -184,7 +189,7 @@ def _btrfs_finding(now: Btrfs, added: int) -> Finding:
     total = sum(now.counters.values())
     when = f"{added:,} of them in the window" if added > 0 else "when is unknown"
     return Finding(
-        "filesystem-error", "error" if added > 0 else "note", _device(now.name),
+        "filesystem-error", "error" if added > 0 else "note", device_entity(now.chain or (now.name,)),
         f"device {now.device} of btrfs {now.name} has {plural(total, 'error')}, {when}",
         f"/sys/fs/btrfs/*/devinfo/{now.device}/error_stats: {', '.join(counted)}",
         next=shell.command("btrfs", "filesystem", "show"),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from opskit import shell
 from opskit.analysis.file_space import entity_of, fullness, near_fullness
-from opskit.analysis.finding import HOST, Entity, Finding, most_severe_first
+from opskit.analysis.finding import Entity, Finding, device_entity, most_severe_first
 from opskit.quantities import plural
 
 if TYPE_CHECKING:
@@ -53,9 +53,8 @@ def _read_only(each: ReadOnly) -> Iterator[Finding]:
     if verdict is None:
         return
     severity, why = verdict
-    inside = Entity("device", each.disk, inside=HOST) if each.disk is not None else HOST
     yield Finding(
-        "file-system-read-only", severity, Entity("file", mount.mount_point, inside=inside),
+        "file-system-read-only", severity, Entity("file", mount.mount_point, inside=device_entity(each.chain)),
         f"{mount.mount_point} ({mount.fs_type} on {mount.source}) is read-only: {why}",
         f"/proc/self/mountinfo: the file system is {each.emergency or 'ro'}, its mount {'rw' if each.mounted_rw else 'ro'}",
         next=shell.command(*_KERNEL_LOG),

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from opskit.analysis.finding import HOST, Entity, Finding, most_severe_first
+from opskit.analysis.finding import HOST, Entity, Finding, device_entity, most_severe_first
 from opskit.escape import printable
 from opskit.proc import kernel_messages as kinds
 from opskit.proc.files.tainted import BAD_PAGE, DIED, MACHINE_CHECK, SOFT_LOCKUP, TAINTS
@@ -51,11 +51,12 @@ _KINDS = (
     _Kind((kinds.STALL,), "kernel-lockup", "warning", "a CPU made no progress in the kernel (RCU stall)", shows_text=True),
     _Kind((kinds.HUNG_TASK,), "kernel-task-hung", "warning", "{} was blocked in the kernel for minutes", "task", ("opskit", "io")),
     _Kind((kinds.IO_ERROR,), "storage-error", "error", "I/O error on {}", "device"),
+    _Kind((kinds.THIN_FULL,), "storage-error", "error", "a thin pool has no space left: writes to its volumes wait or fail", next_=("lvs", "-a"), shows_text=True),
     _Kind((kinds.FILE_SYSTEM,), "filesystem-error", "error", "the file system on {} reported an error", "device", shows_text=True),
     _Kind((kinds.SERVER_SILENT,), "file-server-silent", "warning", "the file server {} did not answer", "host", _ALL),
     _Kind((kinds.CONNTRACK,), "conntrack-nearly-full", "warning", "packets were dropped: the table of tracked connections (nf_conntrack) was full", next_=("opskit", "tcp", "-v")),
     _Kind((kinds.TCP_MEMORY,), "tcp-memory-pressure", "warning", "TCP ran out of memory or had too many orphaned sockets", next_=("opskit", "tcp", "-v"), shows_text=True),
-    _Kind((kinds.NEIGHBOURS,), "neighbour-table-nearly-full", "warning", "the neighbour table was full ({}: raise net.ipv4.neigh.default.gc_thresh3)", "host", ("ip", "-s", "neigh")),
+    _Kind((kinds.NEIGHBOURS,), "neighbour-table-nearly-full", "warning", "the neighbour table {} was full: gc_thresh3 is too small", "host", ("ip", "-s", "neigh")),
     _Kind((kinds.FILE_MAX,), "file-max-nearly-used", "warning", "no file could be opened: fs.file-max was reached", next_=("opskit", "fds")),
     _Kind((kinds.FORK_REJECTED,), "threads-nearly-none-left", "warning", "no thread could start in {}: its pids.max was reached", "cgroup", ("opskit", "limits")),
     _Kind((kinds.LINK_DOWN,), "link-flapping", "warning", "the link of {} went down", "device", _ALL),
@@ -138,7 +139,7 @@ def _flaps(recent: Sequence[Told]) -> bool:
 
 def _entity(kind: _Kind, subject: str | None, last: Told) -> Entity:
     if kind.by_subject == "device" and subject:
-        return Entity("device", subject)
+        return device_entity(last.chain or (subject,))
     if kind.by_subject == "cgroup" and subject:
         return Entity("cgroup", subject)
     if last.start_ticks is not None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from opskit.proc.block_devices import mounts_by_device, read_block_device
+from opskit.proc.block_devices import device_chain, mounts_by_device, read_block_device
 from opskit.proc.fs import optional
 from opskit.proc.lines import lines_of
 from opskit.quantities import hexadecimal, integer
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 _LONGEST = 80  # of a word of the kernel
 _MOST = 4096
+_CLOCK_SLACK_S = 60.0
 _MAPPED = (
     "loop",
     "dm-",
@@ -59,6 +60,7 @@ class Array(NamedTuple):
     """An md array, a ZFS pool or a btrfs with missing devices. `degraded`: members that are missing or faulty; None: not counted.
 
     `members`: all that it should have. `faulty`: names of members. `action`: idle, recover, resync, check; `done`: share of it.
+    `is_container`: of arrays with metadata of the firmware (IMSM, DDF): it is never started itself.
     """
 
     name: str
@@ -70,24 +72,26 @@ class Array(NamedTuple):
     action: str | None = None
     done: float | None = None
     mismatches: int | None = None
+    is_container: bool = False
 
 
 class Ext4(NamedTuple):
-    """A mounted ext4 with errors. `last_s`: since the epoch; `ago_s` None: unknown, or a copy. `disk`: that it is on."""
+    """A mounted ext4 with errors. `last_s`: since the epoch; `ago_s` None: unknown, or a copy. `chain`: its device, and what that is on."""
 
     name: str
-    disk: str
+    chain: tuple[str, ...]
     errors: int
     ago_s: float | None
     where: str | None = None
 
 
 class Btrfs(NamedTuple):
-    """The error counters of one device of a btrfs, which is known by label or UUID."""
+    """The error counters of one device of a btrfs, which is known by label or UUID. `chain`: that device, where it is the only one."""
 
     name: str
     device: str
     counters: Mapping[str, int]
+    chain: tuple[str, ...] = ()
 
 
 class Counted(NamedTuple):
@@ -164,22 +168,27 @@ def _ext4(host: Host) -> Iterator[Ext4]:
         if errors is None:
             continue
         last_s = _number(fs, *place, "last_error_time") if errors else None
-        ago_s = max(0.0, host.now().timestamp() - last_s) if last_s and fs.is_live else None
-        yield Ext4(name, _disk_of(fs, name), errors, ago_s, _word(fs, *place, "last_error_func") if errors else None)
-
-
-def _disk_of(fs: ProcFS, name: str) -> str:
-    disks = fs.names_root("sys", "block")
-    return name if name in disks else max((disk for disk in disks if name.startswith(disk)), key=len, default=name)
+        ago_s = host.now().timestamp() - last_s if last_s and fs.is_live else None
+        if ago_s is not None and ago_s < -_CLOCK_SLACK_S:  # the clock was wrong then, or is now
+            ago_s = None
+        yield Ext4(
+            name,
+            device_chain(fs, name),
+            errors,
+            None if ago_s is None else max(0.0, ago_s),
+            _word(fs, *place, "last_error_func") if errors else None,
+        )
 
 
 def _btrfs(fs: ProcFS) -> Iterator[Btrfs]:
     for uuid in fs.names_root("sys", "fs", "btrfs")[:_MOST]:
         place = "sys", "fs", "btrfs", uuid
+        devices = fs.names_root(*place, "devices")
+        chain = device_chain(fs, devices[0]) if len(devices) == 1 else ()
         for device in fs.names_root(*place, "devinfo"):
             text = fs.maybe_root(str, *place, "devinfo", device, "error_stats")
             if text is not None:
-                yield Btrfs(_word(fs, *place, "label") or uuid, device, parse_error_stats(text))
+                yield Btrfs(_word(fs, *place, "label") or uuid, device, parse_error_stats(text), chain)
 
 
 def parse_error_stats(text: str) -> dict[str, int]:
@@ -214,8 +223,14 @@ def _md(fs: ProcFS, name: str) -> Array:
     return Array(
         name, _word(fs, *place, "level") or "md", _word(fs, *place, "array_state"), _number(fs, *place, "degraded"),
         integer((_word(fs, *place, "raid_disks") or "").split(" ")[0]), tuple(faulty), _word(fs, *place, "sync_action"), done,
-        _number(fs, *place, "mismatch_cnt"),
+        _number(fs, *place, "mismatch_cnt"), _is_container(_word(fs, *place, "metadata_version")),
     )  # fmt: skip
+
+
+def _is_container(metadata: str | None) -> bool:
+    """`external:imsm`; an array in it has `external:/md127/0`, or `-` for the `/` while it is read-only."""
+    kind, colon, name = (metadata or "").partition(":")
+    return bool(colon) and kind == "external" and not name.startswith(("/", "-"))
 
 
 def _word(fs: ProcFS, *parts: str) -> str | None:

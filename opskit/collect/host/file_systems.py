@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from opskit.collect.fds.facts import FileSystem
+from opskit.proc.block_devices import device_chain
 from opskit.proc.config.fstab import Entry, parse_fstab
 from opskit.proc.fd_directory import FD_WRITABLE
 from opskit.proc.files.mountinfo import Mount, parse_mountinfo
@@ -32,14 +33,14 @@ _MOST_LINES = 20_000
 class ReadOnly(NamedTuple):
     """A file system whose super block is read-only. `mounted_rw`: a mount of it is not: the kernel made it read-only, or a remount elsewhere.
 
-    `emergency`: the kernel's word for it (`emergency_ro`, `shutdown`); None: none. `entry`: its line in /etc/fstab. `disk`: of /sys/block.
+    `emergency`: the kernel's word for it (`emergency_ro`, `shutdown`); None: none. `entry`: its line in /etc/fstab. `chain`: its device, and what that is on.
     """
 
     mount: Mount
     mounted_rw: bool
     emergency: str | None = None
     entry: Entry | None = None
-    disk: str | None = None
+    chain: tuple[str, ...] = ()
 
 
 class Writer(NamedTuple):
@@ -145,7 +146,7 @@ class _Look:
             known = self._read_only.get(mount.device)
             if known is None or (is_rw and not known.mounted_rw):
                 entry = entries.get(mount.mount_point)
-                self._read_only[mount.device] = ReadOnly(mount, is_rw, emergency, entry, _disk_of(self._fs, mount))
+                self._read_only[mount.device] = ReadOnly(mount, is_rw, emergency, entry, _chain_of(self._fs, mount))
 
     def _writers(self, pid: int) -> Iterator[tuple[int, Writer]]:
         """The file systems that a process writes to: of its fds, and its working directory's."""
@@ -175,11 +176,11 @@ def _device_of(line: str) -> str:
     return words[_MAJOR_MINOR] if len(words) > _MAJOR_MINOR else ""
 
 
-def _disk_of(fs: ProcFS, mount: Mount) -> str | None:
-    """The disk of this number, or the disk of this partition."""
-    if mount.device.startswith("0:"):
-        return None
+def _chain_of(fs: ProcFS, mount: Mount) -> tuple[str, ...]:
+    """By its number, of btrfs by its source."""
+    blocks = fs.names_root("sys", "class", "block")
     source = mount.source.rpartition("/")[2]
-    disks = fs.names_root("sys", "block")
-    named = [disk for disk in disks if fs.maybe_root(str.strip, "sys", "block", disk, "dev") == mount.device]
-    return next(iter(named), None) or max((disk for disk in disks if source.startswith(disk)), key=len, default=None)
+    is_known = not mount.device.startswith("0:")
+    named = (each for each in blocks if fs.maybe_root(str.strip, "sys", "class", "block", each, "dev") == mount.device)
+    name = (next(named, None) if is_known else None) or (source if source in blocks else None)
+    return device_chain(fs, name) if name is not None else ()

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from opskit.collect.kernel_log import kernel_log
+from opskit.collect.kernel_log import kernel_log, why_denied
+from opskit.proc.block_devices import device_chain
 from opskit.proc.files.boot_time import parse_uptime
 from opskit.proc.files.mountinfo import parse_mountinfo
 from opskit.proc.files.stat import parse_stat
@@ -42,12 +43,14 @@ class Told(NamedTuple):
     """A message. `ago_s` None: unknown; of a machine that was suspended since, the longest that it can be.
 
     `start_ticks`: of its process, which still runs. `is_ours` False: it is about another network namespace, or a cgroup, mount or disk that is gone.
+    `chain`: the device that it is about, and what that is on.
     """
 
     message: Message
     ago_s: float | None
     start_ticks: int | None = None
     is_ours: bool = True
+    chain: tuple[str, ...] = ()
 
 
 class Facts(NamedTuple):
@@ -78,7 +81,7 @@ def collect(host: Host) -> Facts:
         found = optional(_read_file, host)
         if found is None:
             denied = isinstance(error, DENIED)
-            return facts._replace(problem="permission denied: run as root" if denied else str(error.strerror))
+            return facts._replace(problem=why_denied() if denied else str(error.strerror))
         messages, source, covers_s = found, LOG_FILE, None
     else:
         source = RING
@@ -145,7 +148,7 @@ def _placed(host: Host, messages: Sequence[tuple[Message, float | None]]) -> Ite
         if message.kind == HUNG_TASK and initial and message.pid is not None:
             stat = fs.maybe(parse_stat, message.pid, "stat")
             ticks = stat.start_ticks if stat is not None and stat.comm == message.subject else None
-        yield Told(message, ago_s, ticks, places.has(message))
+        yield Told(message, ago_s, ticks, places.has(message), places.chain(message))
 
 
 class _Places:
@@ -154,6 +157,7 @@ class _Places:
     def __init__(self, host: Host) -> None:
         self._host = host
         self._known: dict[tuple[str, str], bool] = {}
+        self._chains: dict[str, tuple[str, ...]] = {}
         self._mounts: list[Mount] | None = None
 
     def has(self, message: Message) -> bool:
@@ -166,6 +170,17 @@ class _Places:
         if key not in self._known:
             self._known[key] = len(self._known) < _MOST_PLACES and look[message.kind](subject)
         return self._known[key]
+
+    def chain(self, message: Message) -> tuple[str, ...]:
+        """The device, and what it is on; of very many devices without that."""
+        subject = message.subject
+        if subject is None or message.kind not in (FILE_SYSTEM, IO_ERROR):
+            return ()
+        if subject not in self._chains:
+            self._chains[subject] = (
+                device_chain(self._host.fs, subject) if len(self._chains) < _MOST_PLACES else (subject,)
+            )
+        return self._chains[subject]
 
     def _net(self, number: str) -> bool:
         links = [namespace(self._host.fs, pid, "net") for pid in ("self", 1)]

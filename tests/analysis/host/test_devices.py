@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from nextsteps import try_next
 
+from opskit.analysis.doctor.places import chain
 from opskit.analysis.host.devices import judge_devices, looked_at
 from opskit.collect.host.device_errors import collect_device_errors, parse_error_stats
 from opskit.host import Host
@@ -87,7 +88,8 @@ def md(level, members, degraded, action="idle", **more):
         (md("raid5", 4, 1), "error"), (md("raid6", 6, 1), "warning"), (md("raid6", 6, 2), "error"),
         (md("raid5", 4, 1, "recover"), "warning"), (md("raid5", 4, 0, "resync"), None),
         (md("raid5", 4, 0, mismatch_cnt="128\n"), "note"), (md("raid1", 2, 0, mismatch_cnt="128\n"), None),
-        (md("raid0", 2, 0, array_state="broken\n"), "error"),
+        (md("raid0", 2, 0, array_state="broken\n"), "error"), (md("raid5", 4, 0, array_state="inactive\n"), "error"),
+        (md("", 0, 0, array_state="inactive\n", metadata_version="external:imsm\n"), None),
     ],
 )  # fmt: skip
 def test_arrays(machine, files, expected):
@@ -129,6 +131,11 @@ def test_ext4_errors_of_today_and_older_ones(machine):
     assert (found.severity, found.entity.id) == ("error", "sda1")
     try_next([found], "filesystem-error")
     assert codes(machine(ext4(3, 1e6 - 2 * 86400), now_s=1e6)) == [("filesystem-error", "note")]
+    assert codes(machine(ext4(3, 1e6 + 3600), now_s=1e6)) == [("filesystem-error", "note")]
+    below = {"sys/block/dm-0/slaves/sdb2/dev": "8:18\n", "sys/block/sdb/dev": "8:16\n"}
+    moved = {path.replace("sda1", "dm-0"): text for path, text in ext4(3, 1e6).items()}
+    found = {each.entity.name: each for each in judge_devices(machine({**moved, **below}, now_s=1e6))}
+    assert [each.name for each in chain(found["dm-0"].entity)] == ["dm-0", "sdb2", "sdb", "host"]
 
 
 def test_btrfs_errors_count_by_what_changed(machine):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from nextsteps import try_next
 
+from opskit.analysis.doctor.places import chain
 from opskit.analysis.finding import Entity
 from opskit.analysis.host.disks import judge_disks, looked_at
 from opskit.collect.fds.facts import FileSystem
@@ -66,7 +67,7 @@ def test_a_process_hears_of_what_it_writes_to():
 
 def read_only(line, *, entry=None, emergency=None):
     [mount] = parse_mountinfo(line + "\n")
-    one = ReadOnly(mount, "rw" in mount.own_options, emergency, entry, "sdb1")
+    one = ReadOnly(mount, "rw" in mount.own_options, emergency, entry, ("sdb1", "sdb"))
     return judge_disks(SpaceFacts((), (one,)))
 
 
@@ -82,7 +83,7 @@ def test_what_the_kernel_made_read_only():
     ):
         [found] = read_only(DATA.format("rw,relatime", "ext4", options), emergency=word)
         assert (found.code, found.severity) == ("file-system-read-only", "error")
-        assert found.entity.inside.id == "sdb1"
+        assert [each.name for each in chain(found.entity)] == ["/data", "sdb1", "sdb", "host"]
     try_next([found], "file-system-read-only")
 
 

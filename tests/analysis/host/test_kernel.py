@@ -5,8 +5,15 @@ from __future__ import annotations
 import pytest
 from nextsteps import try_next
 
+from opskit.analysis.doctor.judge import judge as judge_all
+from opskit.analysis.doctor.seen import Checked, Outcome, Seen
+from opskit.analysis.host.devices import judge_devices
+from opskit.analysis.host.disks import judge_disks
 from opskit.analysis.host.kernel import judge
+from opskit.collect.host.device_errors import Counted, DeviceFacts, Ext4
+from opskit.collect.host.file_systems import ReadOnly, SpaceFacts
 from opskit.collect.host.kernel import Facts, Told
+from opskit.proc.files.mountinfo import parse_mountinfo
 from opskit.proc.kernel_messages import read_message
 
 MINUTE_S, HOUR_S, DAY_S = 60.0, 3600.0, 86_400.0
@@ -44,6 +51,12 @@ def brief(findings):
         (IO, "storage-error", "error", "sdb"),
         ("I/O error, dev sr0, sector 0 op 0x0:(READ)", "storage-error", "note", "sr0"),
         ("EXT4-fs (sda1): Remounting filesystem read-only", "filesystem-error", "error", "sda1"),
+        (
+            "device-mapper: thin: 253:4: switching pool to out-of-data-space (queue IO) mode",
+            "storage-error",
+            "error",
+            "host",
+        ),
         ("nfs: server files not responding, still trying", "file-server-silent", "warning", "host"),
         ("nf_conntrack: table full, dropping packet.", "conntrack-nearly-full", "warning", "host"),
         (
@@ -60,7 +73,7 @@ def brief(findings):
         ),
         ("WARNING: CPU: 1 PID: 77 at net/sched/sch_generic.c:477 dev_watchdog+0x2a1", "kernel-warning", "note", "host"),
     ],
-    ids=range(15),
+    ids=range(16),
 )
 def test_each_kind_of_message(text, code, severity, entity):
     """Its code, severity and entity; a day later it is a note."""
@@ -135,6 +148,24 @@ def test_a_hung_task_that_still_runs_is_named():
     """By its PID and start time."""
     finding = found(told(HUNG, start_ticks=77))[0]
     assert (finding.entity.kind, finding.entity.id, finding.entity.start_ticks) == ("process", 232, 77)
+
+
+def test_one_fault_of_a_disk_once():
+    """The log and the counter of ext4 tell the same; the error of the disk below explains it, and that it is read-only."""
+    chain = "dm-0", "sdb2", "sdb"
+    lost = [told("EXT4-fs error (device dm-0): ext4_lookup:1602: inode #2", chain=chain), told(IO, chain=("sdb",))]
+    once = Counted({}, {}, {"dm-0": Ext4("dm-0", chain, 3, MINUTE_S)}, {})
+    mounts = parse_mountinfo("36 25 253:0 / /data rw - ext4 /dev/mapper/data ro,errors=remount-ro\n")
+    by_check = {
+        "kernel": found(*lost), "devices": judge_devices(DeviceFacts(once, once, (), 1.0)),
+        "disks": judge_disks(SpaceFacts((), (ReadOnly(mounts[0], True, chain=chain),))),
+    }  # fmt: skip
+    checked = [Checked(name, Outcome(findings), 0.1) for name, findings in by_check.items()]
+    [problem] = judge_all(Seen(checked, (), {}, 1.0, 0.0)).problems
+    assert brief([problem.finding]) == [("storage-error", "error", "sdb")]
+    assert [(each.finding.code, len(each.others)) for each in problem.effects] == [
+        ("filesystem-error", 0), ("file-system-read-only", 0),
+    ]  # fmt: skip
 
 
 def test_hostile_text_is_escaped():

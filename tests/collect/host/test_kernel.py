@@ -16,6 +16,7 @@ from opskit.collect.host import kernel
 from opskit.host import Host
 from opskit.proc.files.tainted import parse_tainted
 from opskit.proc.fs import ProcFS
+from opskit.proc.rights import Rights
 
 DENIED = PermissionError("denied")
 UNTIL_S = 20.0
@@ -85,10 +86,20 @@ def test_the_end_of_a_large_log_is_read(log, monkeypatch):
     assert len(log(line * 5).told) == 1
 
 
-def test_without_rights_and_log(log):
-    """What to do is said."""
+@pytest.mark.parametrize(
+    ("euid", "effective", "why"),
+    [
+        (1000, 0, "permission denied: run as root"),
+        (0, 0, "root lacks CAP_SYSLOG here: run opskit on the host"),
+        (0, ~0, "/dev/kmsg cannot be opened here: run opskit on the host"),
+    ],
+)
+def test_without_rights_and_log(log, monkeypatch, euid, effective, why):
+    """What to do is said: root of a container is root."""
+    rights = Rights(euid, effective, effective, no_new_privs=False, in_initial_user_namespace=True, groups=frozenset())
+    monkeypatch.setattr("opskit.proc.rights.read_rights", lambda: rights)
     facts = log(None)
-    assert (facts.source, facts.problem) == (None, "permission denied: run as root")
+    assert (facts.source, facts.problem) == (None, why)
 
 
 def test_a_suspended_machine(monkeypatch):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from opskit.analysis.doctor.seen import Gap, Outcome
+from opskit.proc.files.pressure import NONE_HERE
 from opskit.quantities import percent, plural
 
 if TYPE_CHECKING:
@@ -32,6 +33,5 @@ def check(look: Look) -> Outcome:
     elif not facts.cpus:
         gaps.append(Gap("cpu", "use of the CPUs", f"{look.host.fs.proc}/stat shows none"))
     if facts.averages is None:
-        why = "PSI is not available on this kernel (CONFIG_PSI; psi=1 on its command line)"
-        gaps.append(Gap("cpu", "how long tasks waited for a CPU", why))
+        gaps.append(Gap("cpu", "CPU pressure", NONE_HERE))
     return Outcome(judge(facts), looked_at, gaps)

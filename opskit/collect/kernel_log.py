@@ -22,6 +22,7 @@ _LARGEST_FILE_BYTES = 16 << 20
 CLOCK_SLACK_S = 10.0  # between the clock of the kernel's log and the others
 _CHUNK_BYTES = 1 << 16  # one without a kill is skipped
 _TMP = "tmp"
+OF_A_COPY = "this is a copy: give its logs to opskit oom, or read them"
 _COUNTER = "\noom_kill "
 
 

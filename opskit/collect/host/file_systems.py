@@ -83,7 +83,9 @@ class _Look:
         if not fs.is_live:
             own = fs.maybe(parse_mountinfo, 1, "mountinfo", default=[])
             self._look_for_read_only(own)
-            return SpaceFacts((), tuple(self._read_only.values()), missing=(("space", "a copy does not have it"),))
+            return SpaceFacts(
+                (), tuple(self._read_only.values()), missing=(("space on file systems", "a copy does not have it"),)
+            )
         own = self._mounts.of("self" if fs.is_own() and not fs.root else 1)
         self._systems.add_all()
         self._look_for_read_only(own)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from opskit.collect.kernel_log import kernel_log, why_denied
+from opskit.collect.kernel_log import OF_A_COPY, kernel_log, why_denied
 from opskit.proc.block_devices import device_chain
 from opskit.proc.files.boot_time import parse_uptime
 from opskit.proc.files.mountinfo import parse_mountinfo
@@ -72,7 +72,7 @@ def collect(host: Host) -> Facts:
     fs = host.fs
     facts = Facts(fs.maybe(parse_tainted, "sys", "kernel", "tainted"), fs.maybe(parse_uptime, "uptime"))
     if not fs.is_live:
-        return facts._replace(problem="this is a copy: give its logs to opskit oom, or read them")
+        return facts._replace(problem=OF_A_COPY)
     if not host.is_own:
         return facts._replace(problem="it belongs to another PID namespace")
     try:

@@ -9,7 +9,7 @@ from opskit.proc.cgroup.sweep import all_cgroups
 from opskit.proc.cgroup.tree import visible_levels
 from opskit.proc.compressed import read_zram_bytes
 from opskit.proc.files.meminfo import parse_meminfo
-from opskit.proc.files.pressure import Averages, parse_averages, parse_pressures
+from opskit.proc.files.pressure import NONE_HERE, Averages, parse_averages, parse_pressures
 from opskit.proc.files.vmstat import parse_vmstat
 from opskit.quantities import plural
 from opskit.records import NamedTuple
@@ -105,7 +105,7 @@ def _missing(
             "their cgroups have no memory.pressure (cgroup v2, PSI)",
         )
     elif machine is None:
-        yield "memory pressure (PSI)", "this kernel does not have it; boot with psi=1"
+        yield "memory pressure", NONE_HERE
 
 
 def _levels_of(fs: ProcFS, pids: Sequence[int]) -> tuple[Level, ...]:

@@ -11,7 +11,7 @@ from opskit.collect.io.stalls import Stalls
 from opskit.proc.cgroup.io import device_limits
 from opskit.proc.cgroup.sweep import all_cgroups
 from opskit.proc.cgroup.tree import parse_cgroup, visible_levels
-from opskit.proc.files.pressure import Averages, parse_averages, parse_pressures
+from opskit.proc.files.pressure import NONE_HERE, Averages, parse_averages, parse_pressures
 from opskit.proc.files.stat import ProcStat, parse_stat
 from opskit.proc.fs import optional
 from opskit.proc.process import Process, command_name
@@ -183,7 +183,7 @@ class _Look:
         if uncounted and not self._pids:
             yield f"requests of {', '.join(uncounted[:3])}", "the kernel does not count them (queue/iostats is 0)"
         if some is None and not self._pids:
-            yield "IO pressure (PSI)", "this kernel does not have it; boot with psi=1"
+            yield "IO pressure", NONE_HERE
 
 
 def _levels_of(host: Host, pids: Sequence[int]) -> tuple[Level, ...]:

@@ -12,6 +12,8 @@ from opskit.errors import BadInput
 from opskit.quantities import decimal, integer
 from opskit.records import NamedTuple
 
+NONE_HERE = "this kernel has no PSI: it needs Linux 4.20 and psi=1"
+
 
 class Averages(NamedTuple):
     """The shares of the last 10, 60 and 300 s, from 0 to 1."""

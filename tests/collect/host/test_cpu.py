@@ -10,6 +10,7 @@ from opskit.checks.cpu import check
 from opskit.checks.look import Look
 from opskit.collect.host.cpu import collect
 from opskit.host import Host
+from opskit.proc.files.pressure import NONE_HERE
 from opskit.proc.fs import ProcFS
 
 CPUS = "sys/devices/system/cpu"
@@ -139,8 +140,8 @@ def test_a_kernel_without_psi(live):
     outcome = check(Look(live(before, after), (), WINDOW_S))
     assert list(outcome.looked_at) == ["4 CPUs", "100 % used", "load average 0.5"]
     [gap] = outcome.gaps
-    assert gap.what == "how long tasks waited for a CPU"
-    assert gap.reason.startswith("PSI is not available on this kernel")
+    assert gap.what == "CPU pressure"
+    assert gap.reason == NONE_HERE
 
 
 def test_a_container_with_a_quota(live):

@@ -26,7 +26,7 @@ def judge_quick(quick: Quick) -> list[Finding]:
     older = [each for each in here if each not in lately]
     gone = [each for each in quick.kills if each.is_gone]
     found = [*_killed(lately, "error"), *_killed(older, "note"), *_gone(gone)]
-    named = any((each.ago_s or 0.0) <= 2 * quick.window_s for each in quick.kills)
+    named = any((each.ago_s or 0.0) <= 2 * quick.window_s + quick.drift_s for each in quick.kills)
     if quick.gained and not named:
         found.append(_gained(quick, quick.gained))
     elif missing := _missing(quick):

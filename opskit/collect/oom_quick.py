@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from opskit.proc.cgroup.tree import Level
     from opskit.proc.fs import ProcFS
 
+_DRIFT = 1e-4  # of the log's clock, which nobody adjusts
 _SLEPT_S = 30.0  # the clocks with and without suspend differ by less where the machine never slept
 
 
@@ -40,7 +41,7 @@ class Quick(NamedTuple):
     """One look. `counted`: kills since boot, or since the cgroups were made, `gained`: in the window; None: not counted.
 
     `paths`: the cgroups of the processes that were asked about, None: of the machine. `source`: the log that was read; None: the
-    counters show no kill, or `unread` says why.
+    counters show no kill, or `unread` says why. `drift_s`: how far the times of kills may be off: the log has a clock of its own.
     """
 
     kills: tuple[QuickKill, ...]
@@ -50,6 +51,7 @@ class Quick(NamedTuple):
     paths: frozenset[str] | None = None
     source: str | None = None
     unread: str | None = None
+    drift_s: float = 0.0
 
 
 def collect_quick(host: Host, window_s: float, pids: Sequence[int] = ()) -> Quick:
@@ -92,7 +94,7 @@ def _with_log(host: Host, quick: Quick) -> Quick:
     kills = tuple(_kills(host, text))
     if quick.paths is not None:
         kills = tuple(each for each in kills if _is_in(each, quick.paths))
-    return quick._replace(kills=kills, source="the kernel's log")
+    return quick._replace(kills=kills, source="the kernel's log", drift_s=_DRIFT * host.monotonic())
 
 
 def _kills(host: Host, text: str) -> Iterator[QuickKill]:

@@ -59,6 +59,7 @@ def test_kills_that_only_a_counter_tells_have_no_time():
     assert codes(gained) == [("oom-counted", "error")]
     assert judge_quick(gained)[0].summary == "the OOM killer has killed 1 process in the last 1.0 s"
     assert codes(look(kill(0.5), counted=1, gained=1)) == [("oom-killed", "error")]
+    assert codes(look(kill(600.0), counted=1, gained=1, drift_s=3000.0)) == [("oom-killed", "error")]
 
 
 def test_processes_that_were_asked_about_hear_of_their_cgroups():

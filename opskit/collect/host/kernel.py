@@ -169,7 +169,7 @@ class _Places:
         key = message.kind, subject
         if key not in self._known:
             self._known[key] = len(self._known) < _MOST_PLACES and look[message.kind](subject)
-        return self._known[key]
+        return self._known[key] and not (_is_counted(message.text) and self._is_clean(subject))
 
     def chain(self, message: Message) -> tuple[str, ...]:
         """The device, and what it is on; of very many devices without that."""
@@ -202,12 +202,25 @@ class _Places:
         number = fs.maybe_root(str.strip, "sys", "class", "block", device.replace("/", "!"), "dev")
         return any(each.device == number or each.source.removeprefix("/dev/") == device for each in self._mounts)
 
+    def _is_clean(self, device: str) -> bool:
+        """Whether the ext4 there has counted no error: it was repaired, or the device has another file system by now."""
+        key = "clean", device
+        if key not in self._known:
+            count = self._host.fs.maybe_root(str.strip, "sys", "fs", "ext4", device, "errors_count")
+            self._known[key] = count == "0"
+        return self._known[key]
+
     def _device(self, device: str) -> bool:
         """Whether it is there: a disk that was pulled out is not. A loop device stays after its file system is gone."""
         if device.startswith("loop"):
             return self._mounted(device)
         is_disk = not device.startswith("ata") and "/" not in device
         return not is_disk or self._host.fs.root_exists("sys", "class", "block", device) or _is_controller(device)
+
+
+def _is_counted(text: str) -> bool:
+    """Whether ext4 counts what it says there as an error."""
+    return text.startswith("EXT4-fs error ") or text.endswith(": Remounting filesystem read-only")
 
 
 def _is_controller(device: str) -> bool:

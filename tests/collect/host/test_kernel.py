@@ -16,6 +16,7 @@ from opskit.collect.host import kernel
 from opskit.host import Host
 from opskit.proc.files.tainted import parse_tainted
 from opskit.proc.fs import ProcFS
+from opskit.proc.kernel_messages import read_message
 from opskit.proc.rights import Rights
 
 DENIED = PermissionError("denied")
@@ -127,6 +128,27 @@ def test_a_copy_has_taints_alone(tmp_path):
     facts = kernel.collect(Host.at(str(tmp_path), None))
     assert facts.taints == (9, 12)
     assert facts.problem.startswith("this is a copy")
+
+
+@pytest.mark.parametrize(
+    ("text", "errors", "is_ours"),
+    [
+        ("EXT4-fs error (device sda1): ext4_lookup:1602: inode #2", 0, False),
+        ("EXT4-fs (sda1): Remounting filesystem read-only", 0, False),
+        ("EXT4-fs error (device sda1): ext4_lookup:1602: inode #2", 3, True),
+        ("JBD2: Detected IO errors while flushing file data on sda1-8", 0, True),
+        ("EXT4-fs error (device sdb1): ext4_lookup:1602: inode #2", 3, False),
+    ],
+)
+def test_a_file_system_that_was_repaired(tree, text, errors, is_ours):
+    """Or another one on a device of the same name: ext4 counts no error then. What is not mounted is nobody's."""
+    root = tree({
+        "proc/1/mountinfo": "36 25 8:1 / /data rw - ext4 /dev/sda1 rw\n", "sys/fs/ext4/sda1/errors_count": f"{errors}\n",
+        "sys/block/sda/dev": "8:0\n",
+    })  # fmt: skip
+    [told] = kernel._placed(Host.at(str(root), None), [(read_message(text), 60.0)])
+    assert told.is_ours is is_ours
+    assert told.chain == (("sda1", "sda") if "sda1" in text else ("sdb1",))
 
 
 def test_the_mask_of_taints():

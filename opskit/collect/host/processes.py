@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from opskit.proc.fs import ProcFS
 
 _ZOMBIE, _STOPPED, _TRACED = "Z", "T", "t"
+_STEADY = ("start_ticks", "state", "user_ticks", "system_ticks")
 _MOST = 4096  # zombies that are looked at again
 _MOST_PARENTS, _MOST_STOPPED, _MOST_NAMES = 20, 50, 3
 _LEAST_THREADS, _FIRST_THREADS = 6, 64  # of a JVM
@@ -87,10 +88,7 @@ def collect(host: Host, window_s: float, pids: Sequence[int] = ()) -> Facts:
     if window_s and before:
         host.sleep(window_s)
         after = _stats(fs, suspects)
-        before = {
-            pid: stat for pid, stat in after.items()
-            if pid in before and (before[pid].start_ticks, before[pid].state) == (stat.start_ticks, stat.state)
-        }  # fmt: skip
+        before = {pid: stat for pid, stat in after.items() if pid in before and _is_unchanged(before[pid], stat)}
     zombies = [stat for stat in before.values() if stat.state == _ZOMBIE and stat.threads <= 1]
     stopped = [stat for stat in before.values() if stat.state in (_STOPPED, _TRACED) and (not pids or stat.pid in pids)]
     return Facts(
@@ -107,6 +105,11 @@ def _state(stat: bytes) -> str:
 def _stats(fs: ProcFS, pids: Sequence[int]) -> dict[int, ProcStat]:
     found = ((pid, fs.maybe(parse_stat, pid, "stat")) for pid in pids)
     return {pid: stat for pid, stat in found if stat is not None}
+
+
+def _is_unchanged(before: ProcStat, now: ProcStat) -> bool:
+    """Whether it is in the same state all the time: a program that limits CPU use (cpulimit) stops and continues others."""
+    return all(getattr(before, name) == getattr(now, name) for name in _STEADY)
 
 
 def _parents(fs: ProcFS, zombies: Sequence[ProcStat], pids: Sequence[int]) -> list[Parent]:

@@ -17,7 +17,7 @@ from opskit.checks.look import Look
 from opskit.checks.processes import check
 from opskit.collect.host.processes import Facts, Parent, Stopped, collect
 from opskit.host import Host
-from opskit.proc.files.stat import parse_terminal
+from opskit.proc.files.stat import parse_stat, parse_terminal
 from opskit.proc.fs import ProcFS
 
 WINDOW_S = 0.02
@@ -31,6 +31,11 @@ time.sleep(60)
 """
 PARENT = Parent(42, "app", 7, "S", False, 30, ("sh",))
 STOPPED = Stopped(42, "app", 7, None, False)
+
+
+def used(pid):
+    """CPU time, in ticks."""
+    return ProcFS().load(parse_stat, pid, "stat").user_ticks
 
 
 def found(process, **look):
@@ -81,6 +86,25 @@ def test_a_stopped_process(spawn):
     os.kill(process.pid, signal.SIGCONT)
     os.waitid(os.P_PID, process.pid, os.WCONTINUED | os.WNOWAIT)
     assert found(process)[1] == []
+
+
+def test_a_process_whose_cpu_use_is_limited(spawn):
+    """As cpulimit does: it is stopped at both looks, and runs in between."""
+    process = spawn("print()\nwhile True: pass", stdin=subprocess.DEVNULL)
+    os.kill(process.pid, signal.SIGSTOP)
+
+    def limit(_):
+        before = used(process.pid)
+        os.kill(process.pid, signal.SIGCONT)
+        while used(process.pid) == before:
+            time.sleep(0.01)
+        os.kill(process.pid, signal.SIGSTOP)
+        os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WNOWAIT)
+
+    os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WNOWAIT)
+    host = Host(ProcFS())
+    host.sleep = limit
+    assert judge(collect(host, WINDOW_S, (process.pid,))) == []
 
 
 def test_a_job_of_a_terminal():

@@ -42,7 +42,8 @@ _MOST_PLACES = 200
 class Told(NamedTuple):
     """A message. `ago_s` None: unknown; of a machine that was suspended since, the longest that it can be.
 
-    `start_ticks`: of its process, which still runs. `is_ours` False: it is about another network namespace, or a cgroup, mount or disk that is gone.
+    `start_ticks`: of its process, which still runs. `is_ours` False: it is about another network namespace, about a cgroup, mount or disk that is
+    gone, or about a path of a multipath device.
     `chain`: the device that it is about, and what that is on.
     """
 
@@ -214,8 +215,16 @@ class _Places:
         """Whether it is there: a disk that was pulled out is not. A loop device stays after its file system is gone."""
         if device.startswith("loop"):
             return self._mounted(device)
+        if any(name.startswith("mpath-") for name in self._maps_on(device)):
+            return False  # multipath tries another path; one that is lost is offline
         is_disk = not device.startswith("ata") and "/" not in device
         return not is_disk or self._host.fs.root_exists("sys", "class", "block", device) or _is_controller(device)
+
+    def _maps_on(self, device: str) -> list[str]:
+        """The names that device mapper has for what is on a disk: `mpath-3600…`, `LVM-…`."""
+        fs = self._host.fs
+        holders = fs.names_root("sys", "block", device, "holders") if "/" not in device else []
+        return [fs.maybe_root(str.strip, "sys", "block", each, "dm", "uuid", default="") for each in holders]
 
 
 def _is_counted(text: str) -> bool:

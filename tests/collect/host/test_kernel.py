@@ -151,6 +151,16 @@ def test_a_file_system_that_was_repaired(tree, text, errors, is_ours):
     assert told.chain == (("sda1", "sda") if "sda1" in text else ("sdb1",))
 
 
+@pytest.mark.parametrize(("uuid", "is_ours"), [("mpath-3600a0b80", False), ("LVM-aBcD", True)])
+def test_a_path_of_a_multipath_device(tree, uuid, is_ours):
+    """A path that is passive refuses each request, and another one is taken."""
+    root = tree({
+        "proc/meminfo": "", "sys/block/sdc/holders/dm-0/x": "", "sys/block/dm-0/dm/uuid": f"{uuid}\n", "sys/class/block/sdc/dev": "8:32\n",
+    })  # fmt: skip
+    message = read_message("I/O error, dev sdc, sector 0 op 0x0:(READ)")
+    assert [each.is_ours for each in kernel._placed(Host.at(str(root), None), [(message, 60.0)])] == [is_ours]
+
+
 def test_the_mask_of_taints():
     """Bits in their order."""
     assert parse_tainted("0\n") == ()

@@ -116,11 +116,11 @@ def _kills(host: Host, text: str) -> Iterator[QuickKill]:
 
 
 def _by_reports(host: Host) -> Iterator[tuple[float, int | None, str, str | None, str | None]]:
-    """The same by the parser of whole reports: of older kernels, and of a log that begins in a report."""
+    """The same by the parser of whole reports: of older kernels, and of a log that begins in a report: its cgroup is not told then, and only counted."""
     from opskit.collect.kernel_log import read_ring
 
     for kill in read_ring(host).log.kills:
-        if kill.pid is not None:
+        if kill.pid is not None and (kill.cgroup is not None or not kill.by_cgroup):
             cgroup = kill.cgroup if kill.by_cgroup else None
             yield kill.at_s, kill.pid, kill.name, cgroup, kill.task_cgroup or kill.cgroup
 

@@ -15,8 +15,10 @@ from opskit.analysis.finding import HOST
 from opskit.analysis.oom_quick import judge_quick
 from opskit.checks.look import Look
 from opskit.checks.oom import check
+from opskit.collect import oom_quick
 from opskit.collect.oom_quick import Quick, QuickKill
 from opskit.host import Host
+from opskit.proc.kernel.kmsg import KernelLog
 
 ALLOCATE = "kept = bytearray(64 << 20)"
 HOUR = 3600.0
@@ -75,6 +77,15 @@ def test_cgroups_that_are_gone():
     assert (
         found.summary == "2 processes were killed for memory in cgroups that are gone, the last python, 1 h 0 min ago"
     )
+
+
+def test_a_log_that_begins_in_a_report(monkeypatch):
+    """The limit of which cgroup it was has been overwritten: it was not the machine's."""
+    end = "Killed process 4242 (java) total-vm:78056kB, anon-rss:30464kB, file-rss:5780kB, shmem-rss:0kB"
+    for text, expected in ((f"Memory cgroup out of memory: {end}", []), (f"Out of memory: {end}", [4242])):
+        log = KernelLog(f"<3>[  100.000000] {text}", False)
+        monkeypatch.setattr("opskit.collect.kernel_log.kernel_log", lambda _, log=log: log)
+        assert [each.pid for each in oom_quick._kills(Host.at(None, None), log.text)] == expected
 
 
 def test_a_copy_has_no_counters_that_move(tree):

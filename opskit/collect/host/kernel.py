@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 RING, LOG_FILE = "the kernel's log", "/var/log/kern.log"
 _TAIL_BYTES = 1 << 20  # of a log file
+_BOOTS_S = 60.0  # the first messages are written when the syslog daemon runs
 _SLEPT_S = 30.0  # the clocks of suspend differ by less where the machine was never suspended
 _MOST_PLACES = 200
 
@@ -79,7 +80,7 @@ def collect(host: Host) -> Facts:
     try:
         messages, covers_s = _read_ring(host, facts.uptime_s)
     except OSError as error:
-        found = optional(_read_file, host)
+        found = optional(_read_file, host, facts.uptime_s)
         if found is None:
             denied = isinstance(error, DENIED)
             return facts._replace(problem=why_denied() if denied else str(error.strerror))
@@ -110,8 +111,11 @@ def _read_ring(host: Host, uptime_s: float | None) -> tuple[list[tuple[Message, 
     return aged, covers_s
 
 
-def _read_file(host: Host) -> list[tuple[Message, float | None]]:
-    """The end of the log file in which syslog daemons keep the facility `kern` alone, which no program can write to. Raises OSError."""
+def _read_file(host: Host, uptime_s: float | None) -> list[tuple[Message, float | None]]:
+    """The end of the log file in which syslog daemons keep the facility `kern` alone, which no program can write to. Raises OSError.
+
+    What is from before the last boot is left out, as the ring does not have it.
+    """
     from datetime import datetime
 
     from opskit.proc.oom.lines import read_line, when_of
@@ -136,7 +140,8 @@ def _read_file(host: Host) -> list[tuple[Message, float | None]]:
             ago_s = now_s - when.time_s if when.time_s is not None else None
             if ago_s is None and when.local_s is not None:
                 ago_s = local_s - when.local_s
-            found.append((message, None if ago_s is None else max(0.0, ago_s)))
+            if ago_s is None or uptime_s is None or ago_s <= uptime_s + _BOOTS_S:
+                found.append((message, None if ago_s is None else max(0.0, ago_s)))
     return found
 
 

@@ -54,7 +54,8 @@ def test_a_real_message_of_the_kernel(root_only):
 
 @pytest.fixture
 def log(tmp_path, monkeypatch):
-    """A machine whose ring may not be read, and whose kern.log has this text."""
+    """A machine that runs for eleven days, whose ring may not be read, and whose kern.log has this text."""
+    monkeypatch.setattr(kernel, "parse_uptime", lambda _: 1e6)
     monkeypatch.setattr(kernel, "_read_ring", lambda *_: (_ for _ in ()).throw(DENIED))
 
     def make(text):
@@ -67,12 +68,13 @@ def log(tmp_path, monkeypatch):
 
 
 def test_without_rights_the_log_file_is_read(log):
-    """Lines of the kernel, by their dates; those that a program wrote under another name are none."""
+    """Lines of the kernel, by their dates; those that a program wrote under another name are none, nor those before the boot."""
     stamp = datetime.fromtimestamp(time.time() - 3600, timezone.utc).astimezone().strftime("%b %e %H:%M:%S")
     lines = [
         f"{stamp} web1 kernel: [ 1215.612345] I/O error, dev sdb, sector 1 op 0x0:(READ)",
         f"{stamp} web1 app[77]: I/O error, dev sdc, sector 1 op 0x0:(READ)",
         f"{stamp} web1 kernel: usual",
+        "2001-01-01T00:00:00+00:00 web1 kernel: [ 1215.612345] BUG: kernel NULL pointer dereference, address: 0",
     ]
     facts = log("\n".join(lines) + "\n")
     assert (facts.source, facts.problem) == (kernel.LOG_FILE, None)
@@ -83,7 +85,7 @@ def test_without_rights_the_log_file_is_read(log):
 def test_the_end_of_a_large_log_is_read(log, monkeypatch):
     """The first line of what is read is cut, and left out."""
     monkeypatch.setattr(kernel, "_TAIL_BYTES", 100)
-    line = "2026-01-01T00:00:00+00:00 web1 kernel: PM: suspend exit\n"
+    line = f"{datetime.now(timezone.utc).isoformat(timespec='seconds')} web1 kernel: PM: suspend exit\n"
     assert len(log(line * 5).told) == 1
 
 

@@ -18,10 +18,11 @@ from opskit.records import NamedTuple
 (
     OOPS, LOCKUP, STALL, HUNG_TASK, UNCORRECTED, CORRECTED, PCIE_CORRECTED, NMI, IO_ERROR, FILE_SYSTEM, CONNTRACK, TCP_MEMORY, NEIGHBOURS, FILE_MAX,
     FORK_REJECTED, SYN_FLOOD, SERVER_SILENT, SERVER_ANSWERS, LINK_DOWN, SEGFAULT, ALLOCATION, WARNING, CLOCKSOURCE, RESUMED, THIN_FULL,
+    SEND_TIMEOUT,
 ) = (
     "oops", "lockup", "stall", "hung-task", "uncorrected", "corrected", "pcie-corrected", "nmi", "io-error", "file-system", "conntrack", "tcp-memory",
     "neighbours", "file-max", "fork-rejected", "syn-flood", "server-silent", "server-answers", "link-down", "segfault", "allocation", "warning",
-    "clocksource", "resumed", "thin-full",
+    "clocksource", "resumed", "thin-full", "send-timeout",
 )  # fmt: skip
 _LONGEST = 300
 _MOST = 2000  # messages with each needle, the newest
@@ -95,6 +96,7 @@ _PATTERNS = (
     (SERVER_SILENT, "not responding", r"nfs: server (?P<s>\S{1,80}) not responding"),
     (SERVER_SILENT, "has not responded", r"(?:CIFS: )?(?:VFS: )?(?P<s>\\\\\S{1,80}) has not responded in "),
     (SERVER_ANSWERS, "nfs: server ", r"nfs: server (?P<s>\S{1,80}) OK"),
+    (SEND_TIMEOUT, "NETDEV WATCHDOG: ", r"(?:[\w-]{1,30} [\w:.-]{1,30} (?P<s>[\w.@-]{1,15}): )?NETDEV WATCHDOG: (?:(?P<s2>[\w.@-]{1,15}) \([\w-]{1,30}\)|CPU: \d{1,5}): transmit queue \d{1,5} timed out"),
     (LINK_DOWN, "own", r"(?:[\w-]{1,30} [0-9a-f:.]{7,16} )?(?P<s>[\w.@-]{1,15}): (?:[\w-]{1,30}: [\w.@-]{1,15} )?(?:NIC )?[Ll]ink (?:is )?[Dd]own"),
     (LINK_DOWN, "definitely down", r"(?:bonding: )?\S{1,15}: (?:\(slave (?P<s>[\w.@-]{1,15})\): )?link status definitely down(?: for interface (?P<s2>[\w.@-]{1,15}))?"),
     (WARNING, "WARNING: ", r"WARNING: (?:CPU: \d{1,5} PID: \d{1,10} at )?(?P<s>[\w./-]{1,120}:\d{1,6}) "),

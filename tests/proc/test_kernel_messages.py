@@ -71,6 +71,8 @@ TOLD = [
     ("nfs: server files.example not responding, still trying", "server-silent", "files.example"),
     ("nfs: server files.example OK", "server-answers", "files.example"),
     ("CIFS: VFS: \\\\files has not responded in 180 seconds. Reconnecting...", "server-silent", "\\\\files"),
+    ("NETDEV WATCHDOG: eth0 (igb): transmit queue 0 timed out", "send-timeout", "eth0"),
+    ("virtio_net virtio0 ens3: NETDEV WATCHDOG: CPU: 3: transmit queue 0 timed out 5000 ms", "send-timeout", "ens3"),
     ("e1000e 0000:00:19.0 eth0: NIC Link is Down", "link-down", "eth0"),
     ("igb 0000:01:00.0 eth0: igb: eth0 NIC Link is Down", "link-down", "eth0"),
     ("r8169 0000:03:00.0 enp3s0: Link is Down", "link-down", "enp3s0"),

@@ -59,6 +59,7 @@ _KINDS = (
     _Kind((kinds.NEIGHBOURS,), "neighbour-table-nearly-full", "warning", "the neighbour table {} was full: gc_thresh3 is too small", "host", ("ip", "-s", "neigh")),
     _Kind((kinds.FILE_MAX,), "file-max-nearly-used", "warning", "no file could be opened: fs.file-max was reached", next_=("opskit", "fds")),
     _Kind((kinds.FORK_REJECTED,), "threads-nearly-none-left", "warning", "no thread could start in {}: its pids.max was reached", "cgroup", ("opskit", "limits")),
+    _Kind((kinds.SEND_TIMEOUT,), "network-errors", "warning", "{} could not send for seconds (transmit queue timed out)", "device"),
     _Kind((kinds.LINK_DOWN,), "link-flapping", "warning", "the link of {} went down", "device", _ALL),
     _Kind((kinds.CORRECTED,), "hardware-error", "note", "the hardware corrected errors (ECC memory, caches)", shows_text=True),
     _Kind((kinds.PCIE_CORRECTED,), "hardware-error", "note", "the PCIe bus corrected errors", shows_text=True),

@@ -58,6 +58,7 @@ def brief(findings):
             "host",
         ),
         ("nfs: server files not responding, still trying", "file-server-silent", "warning", "host"),
+        ("NETDEV WATCHDOG: eth0 (igb): transmit queue 0 timed out", "network-errors", "warning", "eth0"),
         ("nf_conntrack: table full, dropping packet.", "conntrack-nearly-full", "warning", "host"),
         (
             "cgroup: fork rejected by pids controller in /app.service",
@@ -73,7 +74,7 @@ def brief(findings):
         ),
         ("WARNING: CPU: 1 PID: 77 at net/sched/sch_generic.c:477 dev_watchdog+0x2a1", "kernel-warning", "note", "host"),
     ],
-    ids=range(16),
+    ids=range(17),
 )
 def test_each_kind_of_message(text, code, severity, entity):
     """Its code, severity and entity; a day later it is a note."""

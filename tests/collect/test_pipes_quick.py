@@ -117,6 +117,7 @@ def test_a_full_pipe_that_nobody_reads(staged):
     [one] = of(outcome, stage.pids["stuck writer"])
     assert (one.code, one.severity, one.entity.kind) == ("pipe-full-writer-blocked", "warning", "pipe")
     assert one.entity.inside.start_ticks
+    assert one.summary.startswith(f"{one.entity.id} is full: writer {stage.pids['stuck writer']} (")
 
 
 def test_a_parent_that_waits_for_its_blocked_child(staged):

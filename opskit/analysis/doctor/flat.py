@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
+from opskit.analysis.doctor.places import chain
 from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
@@ -12,6 +14,8 @@ if TYPE_CHECKING:
     from opskit.analysis.doctor.result import Problem, Result
     from opskit.analysis.doctor.seen import Place
     from opskit.analysis.finding import Entity, Finding
+
+_PROCESS = re.compile(r"(?<![0-9])[0-9]{1,10} \(")  # `25393 (billing)`
 
 
 class Numbered(NamedTuple):
@@ -62,3 +66,18 @@ def label(entity: Entity, places: Mapping[int, Place]) -> str:
         name = entity.name if entity.name.startswith(entity.kind) else f"{entity.kind} {entity.name}"
         return f"{name} of {label(entity.inside, places)}"
     return entity.name
+
+
+def sentence(finding: Finding, places: Mapping[int, Place]) -> str:
+    """The summary, which names its process; where there is none, what it is about."""
+    entity, summary = finding.entity, finding.summary
+    named = [each for each in chain(entity) if each.id is not None]
+    process = next((each for each in named if each.kind == "process"), None)
+    about = any(str(each.id) in summary for each in named if each.kind not in ("process", "thread") and each.id != "/")
+    if process is None:
+        is_told = about or not named or _PROCESS.search(summary) is not None
+    else:
+        told = rf"(?<![\w.,-]){process.id} \(|\({process.id}[,)]|\[{process.id}\]"
+        is_told = re.search(told, summary) is not None
+        entity = process if about else entity
+    return summary if is_told else f"{label(entity, places)}: {summary}"

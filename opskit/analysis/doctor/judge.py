@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from opskit.analysis.doctor.causes import find_causes, root_of
+from opskit.analysis.doctor.flat import sentence
 from opskit.analysis.doctor.merge import merge
 from opskit.analysis.doctor.order import rank
 from opskit.analysis.doctor.places import is_in, pid_of
@@ -23,7 +24,8 @@ _OF_A_CODE = 3  # problems at the most; one where there is no room for more
 
 def judge(seen: Seen) -> Result:
     """The order does not depend on that of the checks. Nothing is left out but what belongs to other processes than those asked about."""
-    found = merge([each for each in checked.outcome.findings if _is_asked(each, seen)] for checked in seen.checked)
+    merged = merge([each for each in checked.outcome.findings if _is_asked(each, seen)] for checked in seen.checked)
+    found = [each._replace(summary=sentence(each, seen.places)) for each in merged]
     harmful = [finding for finding in found if finding.severity != "note"]
     causes = find_causes(harmful, seen.places)
     return Result(seen, _problems(harmful, causes), _collapsed(found), causes)

@@ -54,11 +54,6 @@ class Kept(NamedTuple):
         """Its class; empty where this opskit has no such code."""
         return catalog.FINDINGS.get(self.code, ("", ()))[0]
 
-    @property
-    def sentence(self) -> str:
-        """The summary, which names its subject."""
-        return self.summary if self.subject in self.summary else f"{self.subject}: {self.summary}"
-
 
 class State(NamedTuple):
     """The content of a state file. `words`: the targets that were asked about."""

@@ -31,7 +31,8 @@ def _alone(finding: Finding, mains: dict[int, str]) -> Finding:
         name = f"{entity.id} ({mains.get(entity.id, '?')})"
         summary = summary.removeprefix(f"{entity.id} ")
     elif entity.inside is not None and isinstance(entity.inside.id, int):
-        name = f"{entity.name} of {entity.inside.id} ({mains.get(entity.inside.id, '?')})"
+        of = "" if entity.name in summary else f"{entity.name} of "
+        name = f"{of}{entity.inside.id} ({mains.get(entity.inside.id, '?')})"
     is_sentence = entity.kind == "process" and summary != finding.summary
     summary = f"{name}{' ' if is_sentence else ': '}{summary}"
     if len(summary) <= _LONGEST:

@@ -24,12 +24,12 @@ def judge_quick(quick: QuickFacts) -> list[Finding]:
     held = {pipe_name(key): (key, each) for key, each in quick.held.items()}
     found = []
     for finding in judge(facts).findings:
-        key, writers = held.get(str(finding.entity.id), (b"", None))
+        name = str(finding.entity.id)
+        key, writers = held.get(name, (b"", None))
         is_idle = finding.code == "pipe-full-writer-blocked" and finding.severity == "warning" and writers is not None
-        if is_idle and writers is not None and not (_is_stuck(writers) or _cannot_read(facts, key)):
-            found.append(finding._replace(severity="note"))
-        else:
-            found.append(finding)
+        is_brief = is_idle and writers is not None and not (_is_stuck(writers) or _cannot_read(facts, key))
+        said = f"{name} is {finding.summary}" if finding.summary.startswith("full: ") else finding.summary
+        found.append(finding._replace(severity="note" if is_brief else finding.severity, summary=said))
     return found
 
 

@@ -264,7 +264,7 @@ def test_many_of_one_code_leave_room_for_the_others(others, listed):
     result = judge(seen(*full, late, *else_))
     mine = [each for each in result.problems if each.finding.code == "cpu-throttled"]
     assert [len(each.others) for each in mine] == [0] * (listed - 1) + [30 - listed]
-    assert [effect.finding for effect in mine[-1].effects] == [late]
+    assert [effect.finding.entity for effect in mine[-1].effects] == [late.entity]
     assert len(result.problems) == others + listed
 
 

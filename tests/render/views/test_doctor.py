@@ -26,6 +26,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from schemafiles import keeps_to_schema
 
+from opskit.analysis.doctor import flat
 from opskit.analysis.doctor.judge import judge
 from opskit.analysis.doctor.seen import Gap, Place
 from opskit.analysis.doctor.state import compare
@@ -178,10 +179,46 @@ def test_others_of_the_same_code():
     assert sum("same: " in line for line in lines(judge(seen(*many)), all_=True)) == 7
 
 
-def test_a_summary_without_its_subject_gets_it():
-    """A sentence stands alone."""
-    shown = lines(judge(seen(found("disk-full", process(25395), said="no space is left"))))
-    assert "25395 (orders): no space is left" in shown[1]
+ONE = Entity("process", 1, 5, Entity("cgroup", "/a.service"))
+
+
+@pytest.mark.parametrize(
+    ("entity", "said", "sentence"),
+    [
+        (ONE, "no space is left", "1 (init): no space is left"),
+        (ONE, "waits 1 % of the time (1 s)", "1 (init): waits 1 % of the time (1 s)"),
+        (ONE, "init (1) has 4 connections", None),
+        (ONE, "2 zombies of 1 (init)", None),
+        (ONE, "init[1] waits for sleep[11]", None),
+        (ONE, "init waits for sleep[11] in /a.service", "1 (init): init waits for sleep[11] in /a.service"),
+        (ONE, "11 (init) has it", "1 (init): 11 (init) has it"),
+        (Entity("socket", "0.0.0.0:80", None, ONE), "the queue of 0.0.0.0:80 is full", "1 (init): the queue of 0.0.0.0:80 is full"),
+        (Entity("pool", "http", None, ONE), "none is free", "pool http of 1 (init): none is free"),
+        (Entity("cgroup", "/a.service"), "slab takes 30 % of the limit", "/a.service: slab takes 30 % of the limit"),
+        (Entity("cgroup", "/a.service"), "11 (java) is throttled", None),
+        (HOST, "no space is left", None),
+    ],
+)  # fmt: skip
+def test_a_summary_names_its_subject(entity, said, sentence):
+    """Also where its number stands there by chance."""
+    one = found("disk-full", entity, said=said)
+    assert flat.sentence(one, {1: Place(1, "init")}) == (sentence or said)
+
+
+@pytest.mark.parametrize(
+    ("said", "below"),
+    [
+        ("25393 (billing) spends 96 % of the time in GC pauses", "it spends 96 % of the time in GC pauses"),
+        ("the heap of 25393 (billing) is nearly full", "the heap is nearly full"),
+        ("25393 (billing): 52 % is time to safepoint", "52 % is time to safepoint"),
+        ("25396 (billing) spends 96 %", "25396 (billing) spends 96 %"),
+    ],
+)
+def test_an_effect_is_a_sentence_below_its_cause(said, below):
+    """It does not repeat the process that the cause names."""
+    pid = int(said[said.index("2539") :][:5])
+    effect = found("jvm-gc-share", process(pid), said=said)
+    assert lines(judge(seen(THROTTLED, effect)))[2] == f"  so: {below}"
 
 
 def test_hostile_names():

@@ -115,13 +115,13 @@ def _all(answer: Answer, problems: Sequence[tuple[int, Problem]]) -> Iterator[Pa
     """Each problem with its evidence, every effect, and everything that has it too."""
     result = answer.result
     for number, problem in problems:
-        first = _first(answer, number, problem, sentences.sentence(problem.finding, result))
+        first = _first(answer, number, problem, problem.finding.summary)
         lead = " " * len(first.lead)
         yield first
         if problem.finding.evidence:
             yield Paragraph(f"({problem.finding.code}: {problem.finding.evidence})", lead, "dim")
         yield from (Paragraph(each, f"{lead}so: ") for each in sentences.effects(problem, result, None))
-        yield from (Paragraph(sentences.sentence(each, result), f"{lead}same: ") for each in problem.others)
+        yield from (Paragraph(each.summary, f"{lead}same: ") for each in problem.others)
         yield from _commands(problem.finding, lead, both=True)
 
 
@@ -130,7 +130,7 @@ def _collapsed(answer: Answer) -> Iterator[Paragraph]:
         yield Paragraph(f"{collapsed.words}:", style="bold")
         for finding in collapsed.findings:
             evidence = f" ({finding.evidence})" if finding.evidence else ""
-            yield Paragraph(f"{sentences.sentence(finding, answer.result)}{evidence}", "  ")
+            yield Paragraph(f"{finding.summary}{evidence}", "  ")
             yield from _commands(finding, "    ", both=True)
 
 
@@ -142,7 +142,7 @@ def _gone(answer: Answer) -> list[Paragraph]:
             when = f"{f'gone {clock_time(past.gone_s or 0)}':<{_MARK}}"
             lines.append((past.finding.class_, when, f"{past.finding.summary} (since {clock_time(past.since_s)})"))
     elif answer.changes is not None:
-        lines = [(each.class_, "gone ", each.sentence) for each in answer.changes.gone]
+        lines = [(each.class_, "gone ", each.summary) for each in answer.changes.gone]
     kept = [
         Paragraph(text, f"    {class_:<5}  {when}  ", "dim", is_cut=answer.watched is not None)
         for class_, when, text in lines[:_MOST_GONE]

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 _EFFECTS, _OTHERS, _WHATS = 3, 3, 4
 _LONGEST_REASON = 60
 _BUG = "a bug in opskit"
-_PROCESS = re.compile(r"(?<![0-9])[0-9]{1,10} \(")  # `25393 (billing)`
 
 
 def verdict(answer: Answer) -> str:
@@ -61,31 +60,31 @@ def _by_class(classes: Sequence[str]) -> str:
 def heading(problem: Problem, result: Result) -> str:
     """The summary, and what has the same problem."""
     same = others(problem, result)
-    return f"{sentence(problem.finding, result)}{f'; also {same}' if same else ''}"
-
-
-def sentence(finding: Finding, result: Result) -> str:
-    """The summary, which names its subject."""
-    names = [str(each.id) for each in chain(finding.entity) if each.id is not None]
-    if not names or any(name in finding.summary for name in names) or _PROCESS.search(finding.summary):
-        return finding.summary
-    return f"{label(finding.entity, result.seen.places)}: {finding.summary}"
+    return f"{problem.finding.summary}{f'; also {same}' if same else ''}"
 
 
 def effects(problem: Problem, result: Result, most: int | None = _EFFECTS) -> Iterator[str]:
-    """What the problem causes: a part of a sentence each."""
+    """What the problem causes: a sentence each."""
     shown = problem.effects if most is None else problem.effects[:most]
-    # The cause's sentence says it already.
-    heads = (sentence(problem.finding, result).partition(": ")[0], _subject(problem.finding, result))
     for effect in shown:
-        said = sentence(effect.finding, result)
-        for head in heads:
-            said = said.removeprefix(f"{head}: ")
-        said = said.removeprefix(f"{heads[-1]} ")
+        said = _below(effect.finding, problem.finding, result)
         yield f"{said} (and {effect.more:,} more)" if effect.more else said
     left = problem.effects[len(shown) :]
     if left:
         yield f"{len(left) + sum(each.more for each in left):,} more (--all)"
+
+
+def _below(effect: Finding, cause: Finding, result: Result) -> str:
+    """The summary of an effect without what the line of its cause says already: `it cannot answer a client`."""
+    head, said = f"{cause.summary.partition(': ')[0]}: ", effect.summary
+    subject = _subject(effect, result)
+    if said.startswith(head):
+        return said[len(head) :]
+    if subject not in cause.summary or cause.entity.kind == "host":
+        return said
+    if said.startswith(f"{subject} "):
+        return f"it{said[len(subject) :]}"
+    return said.removeprefix(f"{subject}: ").replace(f" of {subject}", "", 1)
 
 
 def _subject(finding: Finding, result: Result) -> str:
@@ -93,7 +92,8 @@ def _subject(finding: Finding, result: Result) -> str:
     process = next((each for each in chain(finding.entity) if each.kind == "process"), None)
     if process is None:
         return label(finding.entity, result.seen.places)
-    found = re.search(rf"(?<![0-9]){process.name} \([^()]*\)", finding.summary)
+    pid = process.name
+    found = re.search(rf"(?<![0-9]){pid} \([^()]*\)|\S+ \({pid}\)", finding.summary)
     return found[0] if found else label(process, result.seen.places)
 
 

@@ -11,5 +11,9 @@ def denied(check: str, what: str, processes: int) -> list[Gap]:
     """`pipes of 3 processes`, and why; none where all were read."""
     if not processes:
         return []
-    why = "permission denied" + (": run as root" if more_rights_show_more() else " by a security module or sandbox")
-    return [Gap(check, f"{what} of {plural(processes, 'process', 'processes')}", why)]
+    return [Gap(check, f"{what} of {plural(processes, 'process', 'processes')}", why_denied())]
+
+
+def why_denied() -> str:
+    """`permission denied: run as root`."""
+    return "permission denied" + (": run as root" if more_rights_show_more() else " by a security module or sandbox")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from opskit.analysis.dentry.quick import judge_quick
-from opskit.analysis.doctor.seen import Outcome
+from opskit.analysis.doctor.seen import Gap, Outcome
 from opskit.collect.dentry import Request, collect
 from opskit.quantities import size
 
@@ -19,4 +19,5 @@ def check(look: Look) -> Outcome:
         return Outcome()
     facts = collect(look.host, Request(of_host=True))
     held = facts.meminfo.get("SReclaimable")
-    return Outcome(judge_quick(facts), () if held is None else (f"{size(held)} of reclaimable slab",))
+    gaps = () if held is not None else (Gap("dentry", "dentry caches", "meminfo has no SReclaimable"),)
+    return Outcome(judge_quick(facts), () if held is None else (f"{size(held)} of reclaimable slab",), gaps)

@@ -18,4 +18,4 @@ def check(look: Look) -> Outcome:
         return Outcome(gaps=(Gap("io", "reads and writes", "a copy has no rates"),))
     quick = collect_quick(look.host, look.window_s, look.pids, is_pressed)
     gaps = [Gap("io", what, why) for what, why in quick.missing]
-    return Outcome(judge_quick(quick), () if look.pids else looked_at(quick), gaps)
+    return Outcome(judge_quick(quick), looked_at(quick, look.pids), gaps)

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 def check(look: Look) -> Outcome:
     """Judge one dump of each. Nothing is sent without `ask`."""
     pids = look.pids or look.suspects
-    if not look.ask or not pids:
-        return Outcome()
+    if not pids:
+        return Outcome(looked_at=("no JVM is stuck or slow",))
     from opskit.collect.one_dump import Dumps, Request
 
     dumps = Dumps(look.host, Request(pids, look.until_s))

@@ -11,7 +11,7 @@ import signal
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
-from opskit.analysis.doctor.seen import Checked, Gap, Outcome, Place, Seen
+from opskit.analysis.doctor.seen import NOTHING_THERE, Checked, Gap, Outcome, Place, Seen
 from opskit.analysis.finding import Entity, Finding
 from opskit.catalog import CHECKS
 from opskit.checks.crew import Crew, Request
@@ -178,10 +178,14 @@ class _Heard:
             name, (looked_at, gaps, asked) = message["check"], message["rest"]
             pauses = {int(pid): pause for pid, pause in asked.items()}  # a number of ours
             outcome = Outcome(tuple(self._parts.pop(name, ())), tuple(looked_at), (), pauses)
-            self.checked.append(Checked(name, outcome, message["took_s"], message["cpu_s"]))
+            told = [Gap(*gap) for gap in gaps]
+            if outcome.findings or outcome.looked_at:
+                self.checked.append(Checked(name, outcome, message["took_s"], message["cpu_s"]))
+            else:
+                self._whole.add(name)
+                told += [] if any(gap.check == name for gap in told) else [Gap(name, CHECKS[name].of, NOTHING_THERE)]
             if name == "jvms":  # it tells how many JVMs were not asked
                 self.gaps = [gap for gap in self.gaps if (gap.check, gap.reason) != ("java-threads", _UNASKED)]
-            told = (Gap(*gap) for gap in gaps)
             self.gaps += [gap for gap in told if gap.check == name or gap.check in self.ask.checks]
         if "failed" in message:
             self.gaps.append(Gap(message["failed"], CHECKS[message["failed"]].of, message["why"]))

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from opskit.analysis.doctor.seen import Gap, Outcome
 from opskit.analysis.tcp.quick import judge_quick, needs_owners
+from opskit.checks.denied import why_denied
 from opskit.collect.tcp.collect import Collector
 from opskit.collect.tcp.facts import Request
 from opskit.quantities import plural
@@ -31,7 +32,12 @@ def check(look: Look) -> Outcome:
 
 
 def _gaps(look: Look, facts: Facts) -> list[Gap]:
-    gaps = [Gap("tcp", "owners or details of some sockets", line) for line in facts.missing]
+    gaps = [
+        Gap("tcp", "owners of some sockets", why_denied())
+        if look.host.fs.is_live and " could not be read" in line
+        else Gap("tcp", "details of some sockets", line)
+        for line in facts.missing
+    ]
     if not look.pids:
         from opskit.collect.tcp.space import other_namespaces
 

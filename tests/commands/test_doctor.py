@@ -19,6 +19,7 @@ from terminal import on_terminal
 from opskit.catalog import CHECKS
 
 ONE = ("--only", "dentry")  # a cheap check
+FEW = ("--only", "fds")  # one of processes
 
 
 @pytest.fixture(scope="module")
@@ -38,10 +39,10 @@ def named(tmp_path_factory):
 def test_a_process_that_is_no_command_goes_to_doctor(inprocess, named):
     """By PID and by name, alone or several, with options behind."""
     for words in ((named.pid,), ("doctorsleeper",), ("doctor", "doctorsleeper")):
-        done = inprocess(*words, *ONE)
+        done = inprocess(*words, *FEW)
         assert done.code == 0, done
         assert done.out.startswith(f"no problem found in {named.pid} (doctorsleeper); checked 1 thing in ")
-    done = inprocess("doctorsleeper", os.getpid(), *ONE, "-f", "json")
+    done = inprocess("doctorsleeper", os.getpid(), *FEW, "-f", "json")
     assert json.loads(done.out)["target"] == {"pids": f"{named.pid}, {os.getpid()}"}
 
 
@@ -149,6 +150,9 @@ def test_nothing_could_be_checked(inprocess):
     assert done.code == 2
     assert done.out.splitlines()[0].startswith("nothing was checked on ")
     assert done.out.splitlines()[1] == "with --ask: systemd units"
+    done = inprocess("doctor", os.getpid(), *ONE, "-f", "json")
+    assert (done.code, json.loads(done.out)["checked"]) == (2, [])
+    assert "it has nothing to look at here" in json.loads(done.out)["unchecked"][0]["reason"]
 
 
 # --- output ---
@@ -230,7 +234,7 @@ def test_ctrl_c_ends_a_watch():
 def test_the_watched_process_ends():
     """The last sample decides the exit code. A later process of that name is another one."""
     process = subprocess.Popen(["sleep", "600"])
-    words = [sys.executable, "-m", "opskit", "doctor", str(process.pid), *ONE, "-w", "-i", "50ms"]
+    words = [sys.executable, "-m", "opskit", "doctor", str(process.pid), *FEW, "-w", "-i", "50ms"]
     watch = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
         lines = [watch.stdout.readline() for _ in range(2)]  # the first sample is complete
@@ -262,7 +266,7 @@ def test_since_file(inprocess, named, tmp_path):
     assert (done.code, done.out) == (2, "")
     assert "it is the state of 'the whole machine', and 'doctorsleeper' was asked for" in done.err
     assert path.read_text() == content
-    assert inprocess("doctorsleeper", *ONE, "--since-file", tmp_path / "named").code == 0
+    assert inprocess("doctorsleeper", *FEW, "--since-file", tmp_path / "named").code == 0
     assert json.loads((tmp_path / "named").read_text())["words"] == ["doctorsleeper"]
 
 
@@ -317,9 +321,6 @@ def opener(spawn):
 
     process.do = do
     return process
-
-
-FEW = ("--only", "fds")
 
 
 def test_a_fault_that_comes_and_goes(opener):

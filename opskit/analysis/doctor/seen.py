@@ -11,6 +11,8 @@ if TYPE_CHECKING:
 
     from opskit.analysis.finding import Finding
 
+NOTHING_THERE = "it has nothing to look at here"  # the reason of a check that is not about the processes asked about
+
 
 class Gap(NamedTuple):
     """What was not checked, or in part: `pipes of 3 processes`, and why: `permission denied: run as root`."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from opskit.analysis.hsperf_check.repairs import NOT_REPAIRED
+
 if TYPE_CHECKING:
     from opskit.analysis.finding import Finding
     from opskit.analysis.hsperf_check.judge import Result
@@ -35,6 +37,8 @@ def _alone(finding: Finding, mains: dict[int, str]) -> Finding:
         name = f"{of}{entity.inside.id} ({mains.get(entity.inside.id, '?')})"
     is_sentence = entity.kind == "process" and summary != finding.summary
     summary = f"{name}{' ' if is_sentence else ': '}{summary}"
+    if finding.fix is not None and finding.fix.startswith(NOT_REPAIRED):  # it is no command
+        finding = finding._replace(fix=None, evidence=f"{finding.evidence}; {finding.fix}")
     if len(summary) <= _LONGEST:
         return finding._replace(summary=summary)
     for mark in ("; ", ": "):

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 Proof = Literal["peer", "mapped", "dead", "old"]
 Change = Literal["owner", "group", "mode", "remove"]
+NOT_REPAIRED = "not repaired by --fix"  # begins a fix that is no command, but why there is none
 OTHERS_MAY_WRITE = 0o022
 
 
@@ -46,7 +47,7 @@ class Repair(NamedTuple):
     @property
     def fix(self) -> str:
         """What a finding says about it."""
-        return self.command if self.refused is None else f"not repaired by --fix: {self.refused}"
+        return self.command if self.refused is None else f"{NOT_REPAIRED}: {self.refused}"
 
 
 class Outcome(NamedTuple):

@@ -45,8 +45,10 @@ def judge_quick(quick: QuickIo) -> list[Finding]:
     return most_severe_first(found)
 
 
-def looked_at(quick: QuickIo) -> list[str]:
-    """What was looked at, in words."""
+def looked_at(quick: QuickIo, pids: Sequence[int] = ()) -> list[str]:
+    """What was looked at, in words. `pids`: of these processes alone."""
+    if pids:
+        return [plural(len(pids), "process", "processes")]
     facts = quick.facts
     some = [] if facts.host_some is None else [f"some task waited for storage {percent(facts.host_some)} of the time"]
     limits = [plural(len(quick.limits), "I/O limit")] if quick.limits else []

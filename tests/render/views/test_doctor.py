@@ -28,7 +28,7 @@ from schemafiles import keeps_to_schema
 
 from opskit.analysis.doctor import flat
 from opskit.analysis.doctor.judge import judge
-from opskit.analysis.doctor.seen import Gap, Place
+from opskit.analysis.doctor.seen import NOTHING_THERE, Gap, Place
 from opskit.analysis.doctor.state import compare
 from opskit.analysis.doctor.watched import Tracker
 from opskit.analysis.finding import HOST, Entity
@@ -136,6 +136,15 @@ def test_what_was_not_checked_is_grouped_by_its_reason():
         f"not checked: pipes of 3 processes, io of 3 processes ({ROOT}); TCP connections (a bug in opskit: -v); with --ask: systemd units"
     )
     assert any("opskit/x.py:1" in line for line in lines(judge(seen(gaps=gaps)), verbose=True))
+    gaps = [
+        Gap("a", "one thing", "no space"),
+        *(Gap("b", f"rates of thing {n}", "a copy has no rates") for n in range(6)),
+    ]
+    assert screen(judge(seen(gaps=gaps)), 80)[1] == "not checked: 6 things (a copy has no rates); one thing (no space)"
+    assert "rates of thing 3, … 2 more (a copy has no rates); one" in screen(judge(seen(gaps=gaps)), 200)[1]
+    gaps.append(Gap("c", "CPUs", NOTHING_THERE))
+    assert not any("CPUs" in line for line in screen(judge(seen(gaps=gaps))))
+    assert f"not checked c: CPUs: {NOTHING_THERE}" in lines(judge(seen(gaps=gaps)), verbose=True)
 
 
 def test_little_could_be_checked():

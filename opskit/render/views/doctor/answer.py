@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from opskit.analysis.doctor.flat import flat
+from opskit.analysis.doctor.seen import NOTHING_THERE
 from opskit.quantities import plural
 from opskit.records import NamedTuple
 
@@ -71,7 +72,12 @@ class Answer:
 
     @property
     def gaps(self) -> list[Gap]:
-        """What was not checked, without what only --ask checks."""
+        """What was not checked, without what only --ask checks, and what has nothing to look at."""
+        return [gap for gap in self.seen.unchecked if _NEEDS_ASK not in gap.reason and gap.reason != NOTHING_THERE]
+
+    @property
+    def all_gaps(self) -> list[Gap]:
+        """The same with what has nothing to look at."""
         return [gap for gap in self.seen.unchecked if _NEEDS_ASK not in gap.reason]
 
     @property

@@ -173,7 +173,7 @@ RUN: Sequence[Field[Answer]] = (
         "checks_failed", COUNT, value=lambda answer: len(answer.failed),
         help="checks without an answer: denied, crashed, or late",
     ),
-    Field("run_s", NUMBER, value=lambda answer: answer.seen.took_s, help="the wall time of all checks"),
+    Field("run_s", NUMBER, value=rounded_at("seen.took_s"), help="the wall time of all checks"),
     Field(
         "last_run_timestamp_s", NUMBER, value=lambda answer: answer.seen.at_s,
         help="when the checks ran, in seconds since the epoch",

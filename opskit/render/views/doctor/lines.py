@@ -79,7 +79,7 @@ def _coverage(answer: Answer, shown: Shown) -> Iterator[str]:
             cpu = "" if check.cpu_s is None else f" cpu_s={check.cpu_s:.3f}"
             looked_at = ", ".join(check.outcome.looked_at)
             yield f"check {check.name} took_s={check.took_s:.3f}{cpu}{f': {looked_at}' if looked_at else ''}"
-        yield from (f"not checked {gap.check}: {gap.what}: {gap.reason}" for gap in answer.gaps)
+        yield from (f"not checked {gap.check}: {gap.what}: {gap.reason}" for gap in answer.all_gaps)
 
 
 def _line(finding: Finding) -> str:

@@ -22,6 +22,7 @@ _MOST_ROWS = 40  # without --all
 _MOST_GONE = 5
 _MARK = len("since 14:02:50")
 _STYLES = {"stuck": "red", "slow": "yellow", "soon": "yellow", "tools": "cyan"}
+_FOLD = 12  # characters that folding leaves free at the end of a line
 _ROOM = 200  # characters for what was not checked, off a terminal
 
 
@@ -51,7 +52,8 @@ def _below(answer: Answer, shown: Shown, width: int | None) -> Iterator[Paragrap
     is_healthy = sentences.is_healthy(answer)
     said = [] if is_healthy or not answer.seen.checked else [sentences.checked(answer)]
     said += sentences.asked(answer)
-    room = (width or _ROOM) * (1 if is_healthy else 2) - sum(map(len, said)) - 2
+    room = (width or _ROOM) if is_healthy else 2 * (width or _ROOM) - _FOLD
+    room -= sum(len(each) + len("; ") for each in said)
     parts = [*said, *sentences.unchecked(answer, None if shown.all_ or not answer.seen.checked else room)]
     if parts:
         yield Paragraph("; ".join(parts), style="dim", is_cut=is_healthy and not shown.all_)
@@ -155,13 +157,14 @@ def _details(answer: Answer) -> Iterator[Paragraph]:
     """With -v: what each check looked at, its time and CPU time, and all that was not checked."""
     yield Paragraph("checked", style="bold")
     width = max(
-        len(name) for name in (*(each.name for each in answer.seen.checked), *(gap.check for gap in answer.gaps), "")
+        len(name)
+        for name in (*(each.name for each in answer.seen.checked), *(gap.check for gap in answer.all_gaps), "")
     )
     for check in sorted(answer.seen.checked, key=lambda each: each.name):
         yield Paragraph(_looked_at(check), f"  {check.name:<{width}}  ")
-    if answer.gaps:
+    if answer.all_gaps:
         yield Paragraph("not checked", style="bold")
-        for gap in answer.gaps:
+        for gap in answer.all_gaps:
             yield Paragraph(f"{gap.what}: {gap.reason}", f"  {gap.check:<{width}}  ")
 
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 _EFFECTS, _OTHERS, _WHATS = 3, 3, 4
 _LONGEST_REASON = 60
+_MORE = "… 99 more (-v)"
 _BUG = "a bug in opskit"
 
 
@@ -117,27 +118,44 @@ def checked(answer: Answer) -> str:
 
 def unchecked(answer: Answer, room: int | None = None) -> Iterator[str]:
     """`not checked: …` and `with --ask: …`. `room`: characters for both; what has none is counted."""
-    most = _WHATS if room is not None else None
-    groups = [f"{shortened(whats, most or len(whats))} ({short_reason(reason)})" for reason, whats in grouped(answer)]
     asks = f"with --ask: {', '.join(answer.needs_ask)}" if answer.needs_ask else ""
     head = "not checked: "
-    if groups:
-        left = None if room is None else room - len(head) - len(asks) - len("; … 99 more (-v); ")
-        kept: list[str] = []
-        for group in groups:
-            if left is not None and kept and len("; ".join([*kept, group])) > left:
-                break
-            kept.append(group)
+    groups = [*grouped(answer)]
+    if groups and room is None:
+        yield head + "; ".join(f"{', '.join(whats)} ({short_reason(reason)})" for reason, whats in groups)
+    elif groups and room is not None:
+        kept = _fitting(groups, room - len(head) - len(asks) - 2 * bool(asks))
         hidden = len(groups) - len(kept)
         yield head + "; ".join([*kept, *([f"… {hidden} more (-v)"] if hidden else [])])
     if asks:
         yield asks
 
 
+def _fitting(groups: Sequence[tuple[str, list[str]]], room: int) -> list[str]:
+    """The largest groups first, each with what it has, or with their number where that leaves room for the others; at least one."""
+    ordered = sorted(groups, key=lambda group: -len(group[1]))
+    named = [f"{shortened(whats, _WHATS)} ({short_reason(reason)})" for reason, whats in ordered]
+    counted = [f"{_counted(whats)} ({short_reason(reason)})" for reason, whats in ordered]
+    kept: list[str] = []
+    for at in range(len(ordered)):
+        is_whole = len(kept) == at
+        end = () if is_whole and at == len(ordered) - 1 else (_MORE,)
+        if is_whole and len("; ".join([*kept, named[at], *counted[at + 1 :]])) <= room:
+            kept.append(named[at])
+        elif not kept or len("; ".join([*kept, counted[at], *end])) <= room:
+            kept.append(counted[at])
+    return kept
+
+
+def _counted(whats: Sequence[str]) -> str:
+    return whats[0] if len(whats) == 1 else f"{len(whats):,} things"
+
+
 def grouped(answer: Answer) -> Iterator[tuple[str, list[str]]]:
     """A reason, and all that was not checked for it."""
+    gaps = answer.gaps if answer.seen.checked else answer.all_gaps
     by_reason: dict[str, list[str]] = {}
-    for gap in answer.gaps:
+    for gap in gaps:
         by_reason.setdefault(gap.reason, []).append(gap.what)
     for reason, whats in by_reason.items():
         yield reason, list(dict.fromkeys(whats))

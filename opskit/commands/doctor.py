@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import closing
+from posixpath import normpath
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -10,6 +11,7 @@ import click
 from opskit.commands.shared.checks import check_option, chosen_checks, follower, look_once
 from opskit.commands.shared.declare import command
 from opskit.commands.shared.options import SAMPLING, SHOW, WATCH, Duration, option
+from opskit.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -61,8 +63,16 @@ def doctor(
     request = Request(targets, chosen_checks(only, skip), ask, deadline)
     shown = Shown(all_, verbose, run.redraws, run.watching)
     if since_file is not None:
+        _check_file(since_file, run.out.path)
         return _since(run, request, shown, since_file)
     return _show(run, request, shown)
+
+
+def _check_file(path: str, output: str | None) -> None:
+    if path in ("", "-"):
+        raise UsageError(f"{_STATE} {path!r} is not a file name: name a file that is kept for the next run")
+    if output is not None and normpath(path) == normpath(output):
+        raise UsageError(f"-o and {_STATE} name the same file {path}: name two")
 
 
 def _show(run: Run, request: Request, shown: Shown) -> int:

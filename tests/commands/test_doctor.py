@@ -113,6 +113,8 @@ def test_opskit_itself_is_no_answer(opskit):
         (("4194305",), "no process 4194305: it may have ended; opskit doctor without a PID shows all"),
         (("0",), "'0' is not a PID: a PID is a number from 1 to "),
         (("--since-file", "/nosuchdirectory/x"), "cannot write /nosuchdirectory/x: there is no directory /nosuchdirectory; choose another place with --since-file"),
+        (("--since-file", "-"), "--since-file '-' is not a file name: "),
+        (("--since-file", "x.json", "-o", "./x.json"), "-o and --since-file name the same file x.json: name two"),
         (("-o", "x.csv"), "-o x.csv: unknown suffix '.csv'"),
     ],
     ids=lambda value: " ".join(value)[:40] if isinstance(value, tuple) else "",
@@ -257,7 +259,7 @@ def test_since_file(inprocess, named, tmp_path):
     path = tmp_path / "state.json"
     first = inprocess("doctor", *ONE, "--since-file", path)
     assert first.code == 0
-    assert first.out.startswith("no problem on ")
+    assert first.out.startswith("no problem found on ")
     assert path.stat().st_mode & 0o777 == 0o600
     assert inprocess("doctor", *ONE, "--since-file", path) == (0, "", "")
     assert "nothing has changed on " in inprocess("doctor", *ONE, "--since-file", path, "-f", "table").out
@@ -349,7 +351,7 @@ def test_a_fault_that_comes_and_goes_between_runs(inprocess, opener, tmp_path):
         done = inprocess("doctor", opener.pid, *FEW, "--since-file", tmp_path / "state.json", *words)
         return done.code, done.out.partition(" in ")[0].partition("\n")[0]
 
-    assert run() == (0, "no problem")
+    assert run() == (0, "no problem found")
     opener.do("open")
     assert run() == (1, "1 new")
     assert run() == (0, "")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from opskit import shell
-from opskit.analysis.finding import Finding
+from opskit.analysis.finding import Entity, Finding
 from opskit.analysis.slope import A_TREND, is_steady, slope
 from opskit.analysis.tcp.space import of_process, who
 from opskit.proc.tcp_sockets import CLOSE_WAIT, address_text
@@ -157,8 +157,11 @@ def _finding(facts: Facts, pile: _Pile, severity: Severity, track: Sequence[tupl
         *([f"{agreeing(number, 'fd')} {fds}"] if fds else []),
         *([f"waiting in {listed(pile.stacks, 1)}"] if pile.stacks else []),
     ]
+    entity = (
+        Entity("socket", place) if owner is None else of_process(owner)
+    )  # the host would explain each process's limit
     return Finding(
-        "tcp-close-wait", severity, of_process(owner),
+        "tcp-close-wait", severity, entity,
         f"{who(owner)} has {plural(number, 'connection')} {place} that {agreeing(number, 'its peer', 'their peers')} closed and "
         f"it has not (CLOSE_WAIT){age}{grew}",
         "; ".join(evidence), next=_next(owner, looks=len(track)), window_s=round(since_s, 3),

@@ -17,7 +17,8 @@ def render(report: Report) -> str:
     parts = [markdown(report.about.line), f"    $ {printable(report.about.command_line)}"]
     parts += [f"**{markdown(line)}**" for line in report.verdict]
     parts += ["\n".join(_finding(finding) for finding in report.findings)] if report.findings else []
-    parts += ["\n".join(report.listed())] if report.listed else []
+    listed = "\n".join(report.listed()).strip("\n") if report.listed else ""
+    parts += [listed] if listed else []
     parts += [_block(block) for block in report.blocks]
     parts += [markdown(line) for line in (*report.summary, *report.footer)]
     return "\n\n".join(parts) + "\n"

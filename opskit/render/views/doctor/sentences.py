@@ -48,7 +48,7 @@ def _verdict_of_changes(answer: Answer, changes: Changes) -> str:
     said = ", ".join(f"{number} {what}" for what, number in counted.items() if number)
     stand = f"; {plural(changes.stand, 'problem')} as before" if changes.stand else ""
     if changes.since_s is None:
-        found = plural(len(changes.new), "problem") if changes.new else "no problem"
+        found = plural(len(changes.new), "problem") if changes.new else "no problem found"
         classes = f": {_by_class([each.class_ for each in changes.new])}" if changes.new else ""
         return f"{found} {answer.place}{classes} (first run with this state file)"
     return f"{said or 'nothing has changed'} {answer.place} since {utc(changes.since_s)}{stand}"

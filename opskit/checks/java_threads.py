@@ -18,7 +18,7 @@ def check(look: Look) -> Outcome:
     """Judge one dump of each. Nothing is sent without `ask`."""
     pids = look.pids or look.suspects
     if not pids:
-        return Outcome(looked_at=("no JVM is stuck or slow",))
+        return Outcome()
     from opskit.collect.one_dump import Dumps, Request
 
     dumps = Dumps(look.host, Request(pids, look.until_s))

@@ -50,8 +50,10 @@ class LazyGroup(click.Group):
         """Find the command; for the name of a process `doctor`; suggest the nearest command for a mistyped name."""
         name = args[0]
         command = self.get_command(ctx, name)
-        if command is not None or ctx.resilient_parsing:  # shell completion
+        if command is not None:
             return name, command, args[1:]
+        if ctx.resilient_parsing:  # shell completion: it is a process, or will be
+            return "doctor", self.get_command(ctx, "doctor"), args
         pid = _process(ctx, name)
         if pid is None:
             ctx.fail(f"no such command or process {name!r}{_suggestion(name)}; opskit --help lists them")

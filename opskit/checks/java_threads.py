@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def check(look: Look) -> Outcome:
     """Judge one dump of each. Nothing is sent without `ask`."""
     pids = look.pids or look.suspects
-    if not pids:
+    if not look.ask or not pids:
         return Outcome()
     from opskit.collect.one_dump import Dumps, Request
 

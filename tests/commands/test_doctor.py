@@ -187,13 +187,13 @@ def test_on_a_terminal():
 
 
 def test_completion_of_checks():
-    """Names of checks."""
+    """Names of checks, also where a process stands for doctor."""
     done = subprocess.run(
         [sys.executable, "-c", "from opskit.cli import main; main()"],
-        env={**os.environ, "_OPSKIT_COMPLETE": "bash_complete", "COMP_WORDS": "opskit doctor --only me", "COMP_CWORD": "3"},
+        env={**os.environ, "_OPSKIT_COMPLETE": "bash_complete", "COMP_WORDS": "opskit 4242 --only io,me", "COMP_CWORD": "3"},
         capture_output=True, text=True, check=False,
     )  # fmt: skip
-    assert done.stdout.split() == ["plain,mem", "plain,memory-pressure"]
+    assert done.stdout.split() == ["plain,io,mem", "plain,io,memory-pressure"]
 
 
 # --- a watch ---

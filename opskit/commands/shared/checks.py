@@ -38,10 +38,13 @@ class CheckNames(click.ParamType):  # type: ignore[type-arg, unused-ignore]
         return names
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:  # noqa: ARG002
-        """The names that begin so."""
+        """The names that begin so, behind those that are complete."""
         from click.shell_completion import CompletionItem
 
-        return [CompletionItem(name) for name in CHECKS if name.startswith(incomplete)]
+        *done, last = incomplete.split(",")
+        return [
+            CompletionItem(",".join([*done, name])) for name in CHECKS if name.startswith(last) and name not in done
+        ]
 
 
 def check_option(name: str, line: str) -> Callable[[Any], Any]:

@@ -386,7 +386,11 @@ class TestCloseWait:
         assert found.evidence.endswith("; waiting in java.net.SocketInputStream.socketRead0")
         found = one(tcp_facts(closing=[closing(300, owner=None, fds=())]))
         assert found.summary.startswith("an unknown process has 300 connections on port 8080")
-        assert (found.entity.kind, found.entity.inside, found.next) == ("socket", None, None)  # the host would explain too much
+        assert (found.entity.kind, found.entity.inside, found.next) == (
+            "socket",
+            None,
+            None,
+        )  # the host would explain too much
 
 
 class TestPorts:

@@ -80,4 +80,12 @@ def sentence(finding: Finding, places: Mapping[int, Place]) -> str:
         told = rf"(?<![\w.,-]){process.id} \(|\({process.id}[,)]|\[{process.id}\]"
         is_told = re.search(told, summary) is not None
         entity = process if about else entity
+        place = places.get(process.id) if isinstance(process.id, int) else None
+        if (
+            not is_told
+            and place is not None
+            and place.name
+            and summary.startswith((f"{place.name} ", f"{place.name}: "))
+        ):
+            return f"{label(process, places)}{summary[len(place.name) :]}"  # `orders -> 10.0.0.7:5432: …`
     return summary if is_told else f"{label(entity, places)}: {summary}"

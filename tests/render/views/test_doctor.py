@@ -199,7 +199,7 @@ ONE = Entity("process", 1, 5, Entity("cgroup", "/a.service"))
         (ONE, "init (1) has 4 connections", None),
         (ONE, "2 zombies of 1 (init)", None),
         (ONE, "init[1] waits for sleep[11]", None),
-        (ONE, "init waits for sleep[11] in /a.service", "1 (init): init waits for sleep[11] in /a.service"),
+        (ONE, "init waits for sleep[11] in /a.service", "1 (init) waits for sleep[11] in /a.service"),
         (ONE, "11 (init) has it", "1 (init): 11 (init) has it"),
         (Entity("socket", "0.0.0.0:80", None, ONE), "the queue of 0.0.0.0:80 is full", "1 (init): the queue of 0.0.0.0:80 is full"),
         (Entity("pool", "http", None, ONE), "none is free", "pool http of 1 (init): none is free"),

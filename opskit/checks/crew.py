@@ -58,8 +58,8 @@ class _Work(NamedTuple):
 class Crew:
     """Runs the checks on a host, which is its alone from now on, until a moment of time.monotonic(); `send` takes what they say.
 
-    Messages: `error` and `lines` (no process is meant by the words) or `pids` (none of these: that hangs); `part`, `findings` and `places`, then `check` with
-    the rest, or `failed` and `why`; `end` (whether all have answered) with `gaps`, `hung` (checks and paths) and `modules` (that were imported).
+    Messages: `pids` (none: it hangs to find out which are meant); `part`, `findings` and `places`, then `check` with the rest, or `failed`
+    and `why`; `end` (whether all have answered) with `gaps`, `hung` (checks and paths) and `modules` (that were imported).
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class Crew:
         self._look = Look(host, (), window_s(ask.deadline_s) if host.fs.is_live else 0.0, ask.ask)
         self._work: dict[int, _Work] = {}  # by the thread's ident
         self._before = list(hung)
-        self._hung: dict[int, tuple[str, str]] = {}  # thread -> check, path
+        self._hung: dict[int, tuple[str, str]] = {}  # TID -> check, path
         self._unstarted: dict[str, Callable[[], None]] = {}
         self._begun: set[str] = set()
         self._answered: set[str] = set()
@@ -85,7 +85,10 @@ class Crew:
         threading.stack_size(_STACK_BYTES)  # of each thread: a machine may have no more memory to promise
 
     def run(self) -> None:
-        """Find out which processes are meant; run the checks, those with a window first, and those last that need the others."""
+        """Find out which processes are meant; run the checks, those with a window first, and those last that need the others.
+
+        Raises OpskitError where no process is meant by the words.
+        """
         before = set(sys.modules)
         is_done = self._resolve() and self._run_checks()
         paths = {path: name for name, path in (*self._hung.values(), *self._before)}
@@ -115,8 +118,7 @@ class Crew:
             found.append(())
         for result in found:
             if isinstance(result, OpskitError):
-                self._send({"error": str(result), "lines": list(result.lines)})
-                return False
+                raise result
             self._look = self._look._replace(pids=result)
             self._send({"pids": result, "places": _places(self._host, result)})
         return bool(found)
@@ -139,14 +141,14 @@ class Crew:
 
     def _start(self, name: str, work: Callable[[], None]) -> None:
         def run() -> None:
-            thread = threading.get_ident()
-            self._work[thread] = _Work(name, work, threading.get_native_id())
+            thread, tid = threading.get_ident(), threading.get_native_id()
+            self._work[thread] = _Work(name, work, tid)
             try:
                 work()
             finally:
                 self._work.pop(thread, None)
                 if not name:  # a check's first answer does so
-                    self._hung.pop(thread, None)
+                    self._hung.pop(tid, None)
 
         self._begun.add(name)
         try:
@@ -171,10 +173,12 @@ class Crew:
         work, path = self._work.get(thread), self._kept.asked_by(thread)
         if work is None or path is None or not _is_blocked(work.tid):
             return
-        if self._work.pop(thread, None) is not None:  # it has not ended meanwhile
-            self._kept.refuse(path)
-            self._hung[thread] = work.name, path
-            self._start(work.name, work.work)
+        with self._lock:
+            if work.name in self._answered or self._work.pop(thread, None) is None:  # it has ended meanwhile
+                return
+            self._hung[work.tid] = work.name, path
+        self._kept.refuse(path)
+        self._start(work.name, work.work)
 
     def _gap(self, name: str, path: str) -> Gap:
         fs = self._host.fs
@@ -200,7 +204,8 @@ class Crew:
         with self._lock:
             is_first = name not in self._answered
             self._answered.add(name)
-        self._hung.pop(threading.get_ident(), None) if is_first else None
+            if is_first:  # it did not hang for good
+                self._hung.pop(threading.get_native_id(), None)
         return is_first
 
     def _tell(self, name: str, outcome: Outcome, took_s: float, cpu_s: float) -> None:

@@ -15,7 +15,7 @@ from opskit.analysis.doctor.seen import NOTHING_THERE, Checked, Gap, Outcome, Pl
 from opskit.analysis.finding import Entity, Finding
 from opskit.catalog import CHECKS
 from opskit.checks.crew import Crew, Request
-from opskit.errors import NotSupported, OpskitError, TargetTimeout
+from opskit.errors import NotSupported, TargetTimeout
 from opskit.host import scheduled_first
 from opskit.interrupts import Guard, Interruptible
 from opskit.proc.kernel.children import start_child, wait_for
@@ -105,7 +105,7 @@ def _run_in_child(host: Host, ask: Request, until_s: float, heard: _Heard, meanw
                 meanwhile()
                 heard.listen(host, child, until_s)
         finally:
-            heard.status = child.leave(has_ended=heard.is_done)
+            heard.status = child.leave(has_ended=heard.is_done and not heard.hung)
             if heard.status is None:
                 _left.append(_Left(child, tuple(gap.check for gap in heard.missing()), heard.hung))
 
@@ -164,10 +164,6 @@ class _Heard:
 
     def take(self, message: Mapping[str, Any]) -> None:
         """Take one message of a Crew."""
-        if "error" in message:
-            error = OpskitError(message["error"])
-            error.lines = tuple(message["lines"])
-            raise error
         if "pids" in message:
             self.pids = tuple(message["pids"])
         for pid, name, cgroups, ppid in message.get("places", ()):

@@ -6,9 +6,9 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from opskit.collect.targets import find_process, is_pid
-from opskit.errors import NotSupported, OpskitError, TargetTimeout
+from opskit.errors import NotSupported, TargetTimeout
 from opskit.interrupts import Guard, Interruptible
-from opskit.proc.kernel.children import start_child, wait_for
+from opskit.proc.kernel.children import answer_of, start_child
 from opskit.quantities import integer
 
 if TYPE_CHECKING:
@@ -27,29 +27,19 @@ def process_of_word(host: Host, word: str) -> int | None:
     message = None
     with Guard():
         try:
-            child = start_child(partial(_find, host, word), patient=True)
+            child = start_child(partial(_find, host, word), host.fs.fds, patient=True)
         except NotSupported:  # no process can be started
             return find_process(host, word)
         try:
             with Interruptible():
-                if wait_for([child], _LONGEST_S):
-                    message = child.receive()
+                message = answer_of(child, _LONGEST_S)
+        except (TimeoutError, ChildProcessError) as error:
+            raise TargetTimeout(f"cannot tell which process is {word!r}: {error.strerror}; give its PID") from None
         finally:
             child.leave(has_ended=message is not None)
-    if message is None:
-        raise TargetTimeout(
-            f"searching for {word!r} took more than {_LONGEST_S:g} s: the maps of a process are locked; give its PID"
-        )
-    if "error" in message:
-        error = OpskitError(message["error"])
-        error.lines = tuple(message["lines"])
-        raise error
     found: int | None = message["pid"]
     return found
 
 
 def _find(host: Host, word: str, send: Send) -> None:
-    try:
-        send({"pid": find_process(host, word)})
-    except OpskitError as error:
-        send({"error": str(error), "lines": list(error.lines)})
+    send({"pid": find_process(host, word)})

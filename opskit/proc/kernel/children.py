@@ -15,7 +15,7 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from opskit.errors import BugInChild, NotSupported, where_raised
+from opskit.errors import BugInChild, NotSupported, OpskitError, where_raised
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
@@ -50,7 +50,7 @@ class Child:
         return self._messages.fileno()
 
     def receive(self) -> dict[str, Any] | None:
-        """The next message, empty if only a part is there; None: none is there, or it has ended. Raises OSError and BugInChild as its work did."""
+        """The next message, empty if only a part is there; None: none is there, or it has ended. Raises what its work raised."""
         data = _MORE
         while data.startswith(_MORE):
             try:
@@ -66,6 +66,10 @@ class Child:
             raise BugInChild(f"unexpected exception in a child process: {message['bug']}")
         if "errno" in message:
             raise OSError(message["errno"], os.strerror(message["errno"]))
+        if "error" in message:
+            error = OpskitError(message["error"])
+            error.lines = tuple(message["lines"])
+            raise error
         return message
 
     def stop(self) -> None:
@@ -78,7 +82,7 @@ class Child:
         until_s = time.monotonic() + (_END_S if has_ended else _GRACE_S)
         has_ended = False
         while not has_ended and (left_s := until_s - time.monotonic()) > 0 and wait_for([self], left_s):
-            with suppress(OSError, BugInChild):
+            with suppress(OSError, BugInChild, OpskitError):
                 has_ended = self.receive() is None
         self._messages.close()
         return self.reap(wait=has_ended)
@@ -137,10 +141,13 @@ def wait_for(children: Collection[Child], timeout_s: float) -> list[Child]:
 
 
 def answer_of(child: Child, timeout_s: float) -> dict[str, Any]:
-    """What a child sends next. Raises OSError: its own, or where it ends or takes too long without a word; BugInChild."""
-    if not wait_for([child], timeout_s):
-        raise TimeoutError(errno.ETIMEDOUT, f"no answer within {timeout_s:g} s")
-    message = child.receive()
+    """What a child sends next. Raises what its work raised; ChildProcessError where it has ended, TimeoutError."""
+    until_s = time.monotonic() + timeout_s
+    message: dict[str, Any] | None = {}
+    while message == {}:  # or only a part
+        if not wait_for([child], until_s - time.monotonic()):
+            raise TimeoutError(errno.ETIMEDOUT, f"no answer within {timeout_s:g} s")
+        message = child.receive()
     if message is None:
         raise ChildProcessError(errno.ECHILD, "the process that measures has ended")
     return message
@@ -188,6 +195,8 @@ def _run(
         pass
     except OSError as error:
         send({"errno": error.errno or errno.EIO})
+    except OpskitError as error:
+        send({"error": str(error), "lines": error.lines})
     except BaseException as error:  # noqa: BLE001  (the parent ends with it as with its own)
         send({"bug": where_raised(error)})
     finally:

@@ -39,12 +39,16 @@ _MOST_URGENT = "limits"  # where no thread can be started
 
 
 class Request(NamedTuple):
-    """What to check: `words` as they were given (a PID, a name), none for the machine; the names of the checks."""
+    """What to check: `words` as they were given (a PID, a name), none for the machine; the names of the checks.
+
+    `used_s`: of the deadline, by the start of opskit.
+    """
 
     words: tuple[str, ...] = ()
     checks: tuple[str, ...] = tuple(CHECKS)
     ask: bool = False
     deadline_s: float = 2.0
+    used_s: float = 0.0
 
 
 class _Work(NamedTuple):

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Request", "preload", "run_checks"]
 
-_LAST_S = 0.1  # of the deadline: for ranking and showing
+_LAST_S, _LEAST = 0.1, 0.75  # of the deadline: for ranking and showing; for the checks, at least
 _UNASKED = "it needs --ask"
 _LATE = "it did not finish by the deadline"
 _left: list[_Left] = []  # by earlier rounds
@@ -58,7 +58,7 @@ def run_checks(host: Host, ask: Request, meanwhile: Callable[[], None] = lambda:
     `meanwhile` is called while the checks run: to import what shows their results. Call `preload` before the rounds of a watch.
     """
     begun_s = host.monotonic()
-    until_s = begun_s + max(ask.deadline_s - _LAST_S, ask.deadline_s / 2)
+    until_s = begun_s + max(ask.deadline_s - ask.used_s - _LAST_S, _LEAST * ask.deadline_s)
     host.fs.uses_nss = ask.ask
     _left[:] = [each for each in _left if each.child.reap() is None]
     hanging = {name for each in _left for name in each.unfinished}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from opskit.commands.shared.checks import check_option, chosen_checks, follower, look_once
+from opskit.commands.shared.checks import check_option, chosen_checks, follower, look_once, started_for_s
 from opskit.commands.shared.declare import command
 from opskit.commands.shared.options import SAMPLING, SHOW, WATCH, Duration, option
 from opskit.errors import UsageError
@@ -60,7 +60,8 @@ def doctor(
     from opskit.checks.run import Request
     from opskit.render.views.doctor.answer import Shown
 
-    request = Request(targets, chosen_checks(only, skip), ask, deadline)
+    used_s = 0.0 if run.watching else started_for_s()
+    request = Request(targets, chosen_checks(only, skip), ask, deadline, used_s)
     shown = Shown(all_, verbose, run.redraws, run.watching)
     if since_file is not None:
         _check_file(since_file, run.out.path)

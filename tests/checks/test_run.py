@@ -32,14 +32,14 @@ FINDING = Finding(CODE, "note", HOST, "a summary", "evidence")
 def seen(monkeypatch):
     """Run these checks, and no others: functions of a Look, or a pair with the Quick of the catalog."""
 
-    def run(host=None, words=(), ask=False, deadline_s=2.0, **checks):
+    def run(host=None, words=(), ask=False, deadline_s=2.0, used_s=0.0, **checks):
         for name, each in checks.items():
             function, quick = each if isinstance(each, tuple) else (each, Quick(f"the {name}s", 1))
             module = ModuleType(f"opskit.checks.{name}")
             module.check = function
             monkeypatch.setitem(sys.modules, module.__name__, module)
             monkeypatch.setitem(CHECKS, name, quick)
-        return run_checks(host or Host(ProcFS()), Request(words, tuple(checks), ask, deadline_s))
+        return run_checks(host or Host(ProcFS()), Request(words, tuple(checks), ask, deadline_s, used_s))
 
     return run
 
@@ -235,6 +235,18 @@ def test_the_window_shrinks_with_the_deadline(seen):
     assert windows(1.0) == (["0.6", "0.5"], {})
     short = "0.3 s are too short for it; raise --deadline"
     assert windows(0.3) == ([], {"long": short, "short": short})
+
+
+@pytest.mark.parametrize(("used_s", "left_s"), [(0.0, 1.9), (0.25, 1.65), (60.0, 1.5)])
+def test_the_start_of_opskit_is_part_of_the_deadline(seen, used_s, left_s):
+    """But most of it is for the checks: on an overloaded machine the start alone takes seconds."""
+
+    def told(look):
+        return Outcome((), (str(before + left_s <= look.until_s <= time.monotonic() + left_s),))
+
+    before = time.monotonic()
+    [one] = seen(used_s=used_s, told=told).checked
+    assert one.outcome.looked_at == ("True",)
 
 
 def test_a_copy_has_no_window(seen, tree):

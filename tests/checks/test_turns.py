@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from opskit.checks.turns import Turns
+from opskit.checks.turns import _DUE, _NEW, Turns
 
 FAR_S = 20.0
 
@@ -33,7 +33,7 @@ def finish(turns, within_s=FAR_S):
 
 def test_first_readings_then_scans_then_second_readings():
     """Those that sleep let the scans run; after the sleep they come before scans that have not begun."""
-    turns, track, hold = Turns(), Track(), threading.Event()
+    turns, track, begin, hold = Turns(), Track(), threading.Event(), threading.Event()
 
     def rate(name):
         track.step(f"{name} first")
@@ -44,12 +44,18 @@ def test_first_readings_then_scans_then_second_readings():
         hold.wait(FAR_S) if name == "scan 1" else None
         track.step(name)
 
-    for each in ("a", "b"):
-        turns.start(lambda each=each: rate(each))
-    for each in ("scan 1", "scan 2"):
-        turns.start(lambda each=each: scan(each))
-    while len(turns._waiting) < 3:  # both sleeps are over, and scan 2 has not begun
+    def wait_for(*precedences):
+        while sorted(each[0] for each in turns._waiting) != [*precedences]:
+            time.sleep(0.001)
+
+    turns.start(lambda: begin.wait(FAR_S))
+    while turns._free:
         time.sleep(0.001)
+    for number, (work, name) in enumerate(((rate, "a"), (rate, "b"), (scan, "scan 1"), (scan, "scan 2")), 1):
+        turns.start(lambda work=work, name=name: work(name))
+        wait_for(*[_NEW] * number)
+    begin.set()
+    wait_for(_DUE, _DUE, _NEW)  # both sleeps are over, and scan 2 has not begun
     hold.set()
     assert finish(turns)
     assert track.done[:3] == ["a first", "b first", "scan 1"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -59,6 +60,12 @@ def chosen_checks(only: Sequence[Sequence[str]], skip: Sequence[Sequence[str]]) 
     if not chosen:
         raise UsageError("--skip leaves out every check: nothing is left to do")
     return chosen
+
+
+def started_for_s() -> float:
+    """How long the start of opskit took: on an overloaded machine longer than a deadline."""
+    begun_s: float | None = click.get_current_context().meta.get("opskit.begun")
+    return 0.0 if begun_s is None else time.monotonic() - begun_s
 
 
 def look_once(run: Run, request: Request) -> Result:

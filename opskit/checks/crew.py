@@ -91,7 +91,7 @@ class Crew:
     def run(self) -> None:
         """Find out which processes are meant; run the checks, those with a window first, and those last that need the others.
 
-        Raises OpskitError where no process is meant by the words.
+        Raises OpskitError where no process is meant by the words, or /proc is not mounted.
         """
         before = set(sys.modules)
         is_done = self._resolve() and self._run_checks()
@@ -114,6 +114,7 @@ class Crew:
         return is_done
 
     def _resolve(self) -> bool:
+        self._host.fs.pids()  # raises NotSupported: nothing could be checked
         found: list[tuple[int, ...] | OpskitError] = []
         if self._ask.words:
             self._start("", self._resolving(found))

@@ -22,7 +22,7 @@ def process_of_word(host: Host, word: str) -> int | None:
     """The PID, if such a process runs; None: it names none. Raises OpskitError where several are meant, and TargetTimeout."""
     if is_pid(word):
         pid = integer(word)
-        return pid if pid is not None and host.fs.exists(pid) else None
+        return pid if pid is not None and host.fs.pids() and host.fs.exists(pid) else None
     host.fs.uses_nss = False
     message = None
     with Guard():

@@ -1,4 +1,4 @@
-"""Which process a word means that is no command."""
+"""Which process a word means that is no command; a machine without any."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import time
 
 import pytest
 
+from opskit.checks.run import Request, run_checks
 from opskit.checks.word import process_of_word
 from opskit.collect.targets import WhichProcess
 from opskit.errors import OpskitError, TargetTimeout
@@ -30,6 +31,18 @@ def test_a_process_of_another_tree(tree):
     root = str(tree({"proc/7/stat": "7 (orders) S 1", "proc/7/comm": "orders\n", "proc/meminfo": "MemTotal: 1 kB\n"}))
     assert process_of_word(Host.at(root, None), "orders") == 7
     assert process_of_word(Host.at(root, None), "others") is None
+
+
+def test_no_proc_is_mounted(tmp_path):
+    """Neither a name, nor a PID, nor the machine can be looked at: one line that says so."""
+    host = Host(ProcFS(str(tmp_path)))
+    for ask in (
+        lambda: process_of_word(host, "1"),
+        lambda: process_of_word(host, "orders"),
+        lambda: run_checks(host, Request()),
+    ):
+        with pytest.raises(OpskitError, match="lists no process: it is not mounted here; mount -t proc proc /proc"):
+            ask()
 
 
 def test_several_processes_with_long_names(finding):

@@ -163,7 +163,7 @@ class Crew:
 
     def _wait(self, until_s: float) -> bool:
         """Wait for the threads; then do in this one what had none."""
-        is_done = self._turns.wait(until_s, lambda: self._begun <= self._told)
+        is_done = self._turns.wait(until_s, lambda: self._begun <= self._told | self._unstarted.keys())
         rest, self._unstarted = self._unstarted, {}
         for name in sorted(rest, key=lambda each: (each != _MOST_URGENT, each and CHECKS[each].window_s)):
             window = min(self._look.window_s, CHECKS[name].window_s) if name else 0.0

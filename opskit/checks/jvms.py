@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from opskit.analysis.doctor.seen import Gap, Outcome
 from opskit.analysis.jvm_window import judge
+from opskit.collect.jvm_monitors import MOST_THREADS
 from opskit.collect.jvm_window import Request, collect
 from opskit.quantities import plural
 
@@ -41,6 +42,11 @@ def _gaps(look: Look, facts: Facts) -> Iterator[Gap]:
         )
     if facts.unread:
         yield Gap("jvms", f"deadlocks of {plural(facts.unread, 'JVM')}", root)
+    if facts.unlike:
+        why = "their libjvm does not describe its monitors"
+        yield Gap("jvms", f"deadlocks of {plural(facts.unlike, 'JVM')}", why)
+    if facts.crowded:
+        yield Gap("jvms", f"deadlocks of {plural(facts.crowded, 'JVM')}", f"more than {MOST_THREADS:,} threads")
     if facts.pairs and not look.ask:
         yield Gap(
             "java-threads",

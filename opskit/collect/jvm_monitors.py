@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _MOST_JVMS = 50
-_MOST_THREADS = 5_000  # of a JVM; each costs a read
+MOST_THREADS = 5_000  # of a JVM; each costs a read
 _VERSION = "java.property.java.vm.version"
 
 
@@ -51,20 +51,25 @@ class Waits(NamedTuple):
 
 
 class MonitorWatch:
-    """Looks at these JVMs when it is made, and with each `look`. `closed`: how many could not be looked into; `left_out`: how many are too many."""
+    """Looks at these JVMs when it is made, and with each `look`.
+
+    Numbers of JVMs: `closed` are closed to us, `unlike` have no table of monitors, `left_out` are too many.
+    """
 
     def __init__(self, host: Host, jvms: Iterable[Jvm]) -> None:
         self._host = host
         self._watched: list[_Watched] = []
-        self.closed = 0
+        self.closed = self.unlike = 0
         tables: dict[object, VmStructs] = {}
         hotspot = [jvm for jvm in jvms if jvm.kind == HOTSPOT and host.fs.is_live]
         self.left_out = len(hotspot[_MOST_JVMS:])
         for jvm in hotspot[:_MOST_JVMS]:
             try:
                 self._watched.append(_Watched(host, jvm, tables))
-            except (OSError, NotSupported, BadInput):
+            except OSError:
                 self.closed += 1
+            except (NotSupported, BadInput):
+                self.unlike += 1
         self._begun_s = host.monotonic()
         self.look()
 
@@ -73,6 +78,11 @@ class MonitorWatch:
         for each in self._watched:
             with suppress(OSError):
                 each.look()
+
+    @property
+    def crowded(self) -> int:
+        """How many had too many threads at the last look."""
+        return sum(each.is_crowded for each in self._watched)
 
     def result(self) -> Sequence[Waits]:
         """The JVMs in which threads wait."""
@@ -89,6 +99,7 @@ class _Watched:
         self.memory = ProcessMemory(host.fs, jvm.pid)
         self.waits: dict[int, Wait] = {}
         self._looks = 0
+        self.is_crowded = False
         try:
             self._vm = self._unless_it_hangs(self._table, tables)
             self._monitors = Monitors(self._vm, self.memory)
@@ -115,7 +126,9 @@ class _Watched:
     def look(self) -> None:
         """Read all waits again, and keep those that are as before."""
         self.memory.forget()
-        now = self._unless_it_hangs(self._monitors.waits, _MOST_THREADS) or {}
+        found = self._unless_it_hangs(self._monitors.waits, MOST_THREADS)
+        self.is_crowded = found is None
+        now = found or {}
         if self._looks:
             now = {thread: wait for thread, wait in self.waits.items() if now.get(thread) == wait}
         self.waits = now

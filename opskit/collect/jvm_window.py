@@ -55,8 +55,8 @@ class Facts(NamedTuple):
     """The JVMs, and what ended or stalled in the window. `denied`: processes of which it is unknown whether they are JVMs.
 
     `closed`: JVMs whose counters are another user's; `without`: those that share none. `waits`: by PID, for monitors;
-    `unread`: JVMs whose memory could not be read for them. `left_out`: JVMs that were not read, `unwatched`: for monitors, as there are
-    too many for a short window.
+    `unread`: JVMs whose memory was closed to us; `unlike`: those without a table of monitors; `crowded`: those with too many threads.
+    `left_out`: JVMs that were not read, `unwatched`: for monitors, as there are too many for a short window.
     """
 
     pairs: Sequence[Pair]
@@ -70,6 +70,8 @@ class Facts(NamedTuple):
     unread: int = 0
     left_out: int = 0
     unwatched: int = 0
+    unlike: int = 0
+    crowded: int = 0
 
 
 def collect(host: Host, ask: Request) -> Facts:
@@ -98,7 +100,10 @@ def collect(host: Host, ask: Request) -> Facts:
             pairs.append(Pair(before, now, between.get(before.jvm.pid, ())))
     waits = {each.jvm.pid: each for each in monitors.result()}
     killed, stalls = tuple(killed_meanwhile(host, gone)), suspects.stalls()
-    return Facts(pairs, ask.window_s, *counts, killed, stalls, waits, monitors.closed, many, monitors.left_out)
+    return Facts(
+        pairs, ask.window_s, *counts, killed, stalls, waits, monitors.closed, many, monitors.left_out, monitors.unlike,
+        monitors.crowded,
+    )  # fmt: skip
 
 
 def _see(host: Host, jvm: Jvm, mounts: list[Mount]) -> Seen | None:

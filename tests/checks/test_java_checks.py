@@ -17,11 +17,14 @@ from opskit.analysis.safepoints.window import judge
 from opskit.checks import hsperf_check, java_threads, safepoints
 from opskit.checks import jvms as jvms_check
 from opskit.checks.look import Look
+from opskit.collect import jvm_monitors
 from opskit.collect.found_jvms import found_jvms
 from opskit.collect.safepoints.window import Facts, Stops, Watched
 from opskit.host import Host
 from opskit.proc.fs import ProcFS
 from opskit.proc.kept_reads import KeptReads
+
+pytestmark = pytest.mark.xdist_group("JVMs by PID")  # started once; other workers' tests would see them as theirs
 
 SICK = ("deadlock", "blocked=5", "sleep=1")
 STAGED = {
@@ -125,6 +128,14 @@ def test_what_was_looked_at_and_what_needs_to_be_asked(seen):
         ("java-threads", f"thread pools and java.util.concurrent locks of {number} JVMs")
     ]
     assert seen[safepoints].looked_at == [f"pauses of {number} JVMs"]
+
+
+def test_a_jvm_with_too_many_threads_is_a_gap(staged, monkeypatch):
+    """Its deadlock was not looked for."""
+    monkeypatch.setattr(jvm_monitors, "MOST_THREADS", 3)
+    outcome = look(staged["17"], window_s=0.05)
+    assert severe(outcome) == {}
+    assert ("jvms", "deadlocks of 1 JVM", "more than 5,000 threads") in outcome.gaps
 
 
 def test_a_jvm_that_starts_is_healthy():

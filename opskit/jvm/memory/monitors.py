@@ -67,7 +67,7 @@ class Monitors:
         )
 
     def waits(self, most: int) -> dict[int, Wait] | None:
-        """By the address of each thread that waits for a monitor; None: the JVM has more threads than `most`."""
+        """By the address of each thread that waits for a monitor of another; None: the JVM has more threads than `most`."""
         threads: list[int] = []
         for thread in java_threads(self._vm, self._memory):
             threads.append(thread)
@@ -75,7 +75,9 @@ class Monitors:
                 return None
         wanted = {thread: monitor for thread in threads if (monitor := u64(self._memory, thread + self._pending))}
         holders = _Holders(self._memory, self._at, threads)
-        return {thread: Wait(monitor, holders.of(monitor)) for thread, monitor in wanted.items()}
+        found = {thread: Wait(monitor, holders.of(monitor)) for thread, monitor in wanted.items()}
+        # HotSpot forgets the wish of a thread only after it got the monitor; a stopped JVM may stay between the two.
+        return {thread: wait for thread, wait in found.items() if wait.holder != thread}
 
     def tid(self, thread: int) -> int:
         """The TID of a thread, as the JVM itself sees it; 0: it has ended."""

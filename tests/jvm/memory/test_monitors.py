@@ -69,6 +69,11 @@ def test_the_holder(owner, fields, more, holder):
     assert monitors(owner, fields, **more).waits(10) == {FIRST: Wait(MONITOR, holder)}
 
 
+def test_a_thread_that_has_just_got_its_monitor_does_not_wait():
+    """It is no deadlock with itself, also of a JVM that is stopped at that moment."""
+    assert monitors(FIRST).waits(10) == {}
+
+
 def test_a_jvm_with_too_many_threads_is_left_out():
     assert monitors(HOLDER).waits(1) is None
 

@@ -166,10 +166,11 @@ _EXPLAIN_NONE = {
         "hdr-bad-lines", "hdr-intervals-left-out",
     ),
 }  # fmt: skip
+_NOT_READ = ("tcp-application-does-not-read", "tcp-peer-does-not-read")
 # What follows where nothing in a process goes on, and in a JVM that is slowed down.
-_OF_A_STUCK_PROCESS = (
-    "tcp-application-does-not-read", "tcp-listen-queue-full", "tcp-listen-queue-fills", "pipe-full-writer-blocked", "zombies",
-)  # fmt: skip
+_OF_A_STUCK_PROCESS = (*_NOT_READ, "tcp-listen-queue-full", "tcp-listen-queue-fills", "pipe-full-writer-blocked", "zombies")
+# Their entity is the one that waits; the cause is in the process that should read.
+HELD_UP_BY_ANOTHER = frozenset({"pipe-full-writer-blocked", "tcp-peer-does-not-read"})
 _OF_A_SLOW_JVM = ("ttsp-dominates", "late-to-safepoint", "jvm-gc-share", "jvm-paused")
 # What only the host's checks find.
 _OF_HOST_CHECKS = {
@@ -187,9 +188,9 @@ _OF_HOST_CHECKS = {
 FINDINGS: dict[str, tuple[str, tuple[str, ...]]] = {
     **{code: (class_, ()) for class_, codes in (*_EXPLAIN_NONE.items(), *_OF_HOST_CHECKS.items()) for code in codes},
     # Processes that make no progress.
-    "process-stopped": ("stuck", (*_OF_A_STUCK_PROCESS, "attach-stopped", "safepoint-not-reached")),
-    "safepoint-not-reached": ("stuck", (*_OF_A_STUCK_PROCESS, "attach-stopped", "attach-probe-failed", "ttsp-dominates", "jvm-paused")),
-    "io-stuck": ("stuck", (*_OF_A_STUCK_PROCESS, "kernel-task-hung", "safepoint-not-reached", "pool-exhausted")),
+    "process-stopped": ("stuck", (*_OF_A_STUCK_PROCESS, "attach-stopped", "safepoint-not-reached", "lock-contended")),
+    "safepoint-not-reached": ("stuck", (*_OF_A_STUCK_PROCESS, "attach-stopped", "attach-probe-failed", "ttsp-dominates", "jvm-paused", "lock-contended")),
+    "io-stuck": ("stuck", (*_OF_A_STUCK_PROCESS, "kernel-task-hung", "safepoint-not-reached", "pool-exhausted", "lock-contended")),
     "jvm-deadlock": (
         "stuck",
         (*_OF_A_STUCK_PROCESS, "lock-contended", "pool-exhausted", "connections-exhausted", "virtual-threads-pinned", "tcp-close-wait"),
@@ -227,7 +228,7 @@ FINDINGS: dict[str, tuple[str, tuple[str, ...]]] = {
     "dentry-pressure": ("soon", ("dentry-share",)),
     "dentry-cgroup": ("soon", ("memory-near-limit", "memory-pressure")),
     # CPUs.
-    "cpu-throttled": ("slow", ("jvm-cpu-wait", "tcp-listen-queue-fills", "tcp-application-does-not-read", *_OF_A_SLOW_JVM)),
+    "cpu-throttled": ("slow", ("jvm-cpu-wait", "tcp-listen-queue-fills", *_NOT_READ, *_OF_A_SLOW_JVM)),
     "cpu-stolen": ("slow", ("runnable-above-cpus", "jvm-cpu-wait", "ttsp-dominates", "late-to-safepoint")),
     "cpu-temperature-critical": ("soon", ("cpu-thermal-throttled",)),
     "cpu-thermal-throttled": ("slow", ("cpu-frequency-capped", "runnable-above-cpus", "jvm-cpu-wait")),
@@ -235,7 +236,7 @@ FINDINGS: dict[str, tuple[str, tuple[str, ...]]] = {
     "runnable-above-cpus": ("slow", ("jvm-cpu-wait", "ttsp-dominates", "late-to-safepoint")),
     "jvm-cpu-wait": ("slow", ("ttsp-dominates", "late-to-safepoint")),
     "thread-pinned-to-busy-cpu": ("slow", ("jvm-cpu-wait", "ttsp-dominates", "late-to-safepoint")),
-    "irq-pinned-thread": ("slow", ("jvm-cpu-wait", "ttsp-dominates", "late-to-safepoint", "tcp-application-does-not-read")),
+    "irq-pinned-thread": ("slow", ("jvm-cpu-wait", "ttsp-dominates", "late-to-safepoint", *_NOT_READ)),
     "irq-cpu-saturated": ("slow", ("irq-backlog-drops", "tcp-host-retransmits")),
     # JVMs.
     "late-to-safepoint": ("slow", ("ttsp-dominates",)),
@@ -245,10 +246,10 @@ FINDINGS: dict[str, tuple[str, tuple[str, ...]]] = {
     "zlib-memory-keeps-growing": ("soon", ("class-keeps-growing",)),
     "heap-nearly-full": (
         "soon",
-        ("jvm-young-collections-free-little", "jvm-gc-share", "jvm-gc-cpu", "tcp-application-does-not-read", "tcp-listen-queue-fills"),
+        ("jvm-young-collections-free-little", "jvm-gc-share", "jvm-gc-cpu", "lock-contended", *_NOT_READ, "tcp-listen-queue-fills"),
     ),
     "jvm-young-collections-free-little": ("slow", ("jvm-gc-share", "jvm-gc-cpu")),
-    "jvm-gc-share": ("slow", ("jvm-gc-cpu",)),
+    "jvm-gc-share": ("slow", ("jvm-gc-cpu", "lock-contended", *_NOT_READ, "tcp-listen-queue-fills")),
     "crash-java-heap": ("stuck", ("java-heap-exhausted",)),
     **dict.fromkeys(
         ("crash-map-count", "crash-threads", "crash-address-space", "crash-native-memory", "crash-compressed-oops", "crash-overcommit"),
@@ -274,8 +275,8 @@ FINDINGS: dict[str, tuple[str, tuple[str, ...]]] = {
     "disk-inodes-used-up": ("soon", ("tmp-full",)),
     # Network.
     "tcp-listen-queue-full": ("stuck", ("tcp-listen-overflows", "tcp-syn-queue-full", "tcp-listen-queue-fills")),
-    "tcp-peer-does-not-read": ("stuck", ("connections-exhausted", "pool-exhausted")),
-    "tcp-peer-does-not-answer": ("stuck", ("connections-exhausted", "pool-exhausted")),
+    "tcp-peer-does-not-read": ("stuck", ("connections-exhausted", "pool-exhausted", "lock-contended")),
+    "tcp-peer-does-not-answer": ("stuck", ("connections-exhausted", "pool-exhausted", "lock-contended")),
     "tcp-mtu-black-hole": ("stuck", ("tcp-peer-does-not-answer", "connections-exhausted", "pool-exhausted")),
     "tcp-connect-unanswered": ("slow", ("connections-exhausted", "pool-exhausted")),
     "tcp-ports-exhausted": ("stuck", ("tcp-ports-nearly-exhausted", "connections-exhausted", "pool-exhausted")),

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from opskit import catalog
 from opskit.analysis.doctor.order import rank
-from opskit.analysis.doctor.places import containers, scopes
+from opskit.analysis.doctor.places import containers, key_of, scopes
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from opskit.analysis.doctor.places import Key
     from opskit.analysis.doctor.seen import Place
@@ -37,12 +37,22 @@ def find_causes(findings: Sequence[Finding], places: Mapping[int, Place]) -> dic
         codes = by_effect.get(effect.code, ())
         if not codes:
             continue
-        for place in containers(effect.entity, places):
+        for place in _around(effect, places):
             found = [cause for code in codes for cause in by_place.get((code, place), ())]
             if found:
                 causes[effect] = _nearest(found)
                 break
     return causes
+
+
+def _around(effect: Finding, places: Mapping[int, Place]) -> Iterator[Key]:
+    """Where its cause may be: around its entity; of what another process holds up, in that one."""
+    if effect.code not in catalog.HELD_UP_BY_ANOTHER:
+        yield from containers(effect.entity, places)
+        return
+    yield key_of(effect.entity)
+    if effect.waits_for is not None:
+        yield from containers(effect.waits_for, places)
 
 
 def _nearest(causes: Sequence[Finding]) -> Finding:

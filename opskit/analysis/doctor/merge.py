@@ -52,6 +52,7 @@ def _joined(findings: Sequence[Finding]) -> Finding:
             fix=best.fix or other.fix,
             next=best.next or other.next,
             share=other.share if best.share is None else best.share,
+            waits_for=best.waits_for or other.waits_for,
         )
     return best._replace(entity=max((each.entity for each in findings), key=_known))
 

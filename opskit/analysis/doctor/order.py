@@ -22,7 +22,7 @@ def rank(finding: Finding) -> Rank:
         finding.evidence,
         finding.fix or "",
         finding.next or "",
-        f"{finding.share} {finding.window_s}",
+        f"{finding.share} {finding.window_s} {finding.waits_for}",
     )
     return (
         CLASSES.index(finding.class_), _SEVERITIES.index(finding.severity), -(finding.share or 0.0), finding.code,

@@ -203,8 +203,11 @@ def _deadlock(
 
 def _entity(name: str, writers: Sequence[Process]) -> Entity:
     """The pipe, in the first process that is blocked on it."""
-    inside = Entity("process", writers[0].pid, writers[0].start_ticks) if writers else None
-    return Entity("pipe", name, inside=inside)
+    return Entity("pipe", name, inside=_of_process(writers[0]) if writers else None)
+
+
+def _of_process(process: Process) -> Entity:
+    return Entity("process", process.pid, process.start_ticks)
 
 
 def pipe_name(key: bytes) -> str:
@@ -245,4 +248,5 @@ def _full_pipe(facts: Facts, blocks: Blocks, key: bytes, said: str, uses: Sequen
     idle = not is_job and bool(waiting_for) and all(_is_idle(blocks, each, writers) for each in waiting_for)
     resume = shell.command("kill", "-CONT", *sorted(stopped)) if idle and stopped else None
     severity: Severity = "warning" if idle else "note"
-    return Finding(code, severity, entity, summary, _EVIDENCE, fix=resume, next=next_)
+    [reader] = [_of_process(each) for each in waiting_for] if len(waiting_for) == 1 else [None]
+    return Finding(code, severity, entity, summary, _EVIDENCE, fix=resume, next=next_, waits_for=reader)

@@ -204,7 +204,8 @@ def test_what_two_checks_say_is_said_once():
 @pytest.mark.parametrize(
     ("cause", "effect"),
     [
-        (("process-stopped", process(11)), ("pipe-full-writer-blocked", Entity("pipe", "pipe:[7]", None, process(11)))),
+        (("process-stopped", process(11)), ("lock-contended", Entity("lock", "held by a", None, process(11)))),
+        (("tcp-peer-does-not-answer", Entity("socket", "db:1", None, process(11))), ("lock-contended", Entity("lock", "held by a", None, process(11)))),
         (("io-device-hung", Entity("device", "sda")), ("io-stuck", process(11, Entity("device", "sda")))),
         (("file-server-silent", HOST), ("io-stuck", process(11))),
         (("jvm-deadlock", process(11)), ("tcp-listen-queue-full", Entity("socket", ":80", None, process(11)))),
@@ -230,6 +231,16 @@ def test_causes_that_an_engineer_expects(cause, effect):
     """Each pair with the entities that the checks give."""
     result = judge(seen(found(*cause), found(*effect)))
     assert shape(result) == [(cause[0], 0, [(effect[0], 0)])]
+
+
+@pytest.mark.parametrize(("code", "kind"), [("pipe-full-writer-blocked", "pipe"), ("tcp-peer-does-not-read", "socket")])
+def test_what_another_process_holds_up(code, kind):
+    """The cause is in the process that should read, or around it; what is wrong with the one that waits is no cause."""
+    effect = found(code, Entity(kind, "7", None, process(10)), waits_for=process(11))
+    for cause in (found("process-stopped", process(11)), found("jvm-deadlock", process(11), "error")):
+        assert shape(judge(seen(effect, cause))) == [(cause.code, 0, [(code, 0)])]
+        assert judge(seen(effect, cause._replace(entity=process(10)))).causes == {}
+        assert judge(seen(effect._replace(waits_for=None), cause)).causes == {}
 
 
 @pytest.mark.parametrize(

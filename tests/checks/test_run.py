@@ -70,7 +70,7 @@ def test_findings_arrive_as_they_were_made(seen):
     """Texts that are no UTF-8, larger than a socket takes, nested entities, many gaps and findings, and pauses by PID."""
     inside = Entity("thread", 7, 3, Entity("process", os.getpid(), 5, Entity("cgroup", "/\udcff")))
     findings = (
-        Finding(CODE, "warning", inside, "\udcff\x1b\0" + "x" * 400_000, "\U0001f600", "fix", "next", 0.5, 1.0),
+        Finding(CODE, "warning", inside, "\udcff\x1b\0" + "x" * 400_000, "\U0001f600", "fix", "next", 0.5, 1.0, inside),
         *[FINDING] * 250,
     )
     gaps = tuple(Gap("one", f"file {number}", "é" * 1000) for number in range(300))

@@ -170,8 +170,8 @@ while True: os.read(terminal, 1000)
 
 
 def test_a_stopped_reader_is_a_warning(inprocess, spawn):
-    """Nothing but SIGCONT makes it read: exit code 1, and the command that sends it."""
-    process = spawn(WRITER + "time.sleep(600)")
+    """Nothing but SIGCONT makes it read, also where it was stopped in a read: exit code 1, and the command that sends it."""
+    process = spawn(WRITER + "while True: os.read(r, 1)")
     os.kill(process.pid, signal.SIGSTOP)
     found, writer = about(process, "stopped")
     assert (found.code, found.severity, found.fix) == (

@@ -125,6 +125,9 @@ def _deadlocked(
     """
     if not facts.ask.everywhere:  # another process may hold a read end
         return {}
+    # A process that is stopped, whatever it waited for, goes on with that when it is resumed.
+    states = {pid: process.state for pid, process in facts.processes.items()}
+    blocks = blocks._replace(waits={pid: each for pid, each in blocks.waits.items() if states.get(pid) not in _STATES})
     stuck = {entry.on for entry in blocks.writing} - blocks.drained
     blocked = {entry.pid for entry in blocks.writing}
     readers = {key: frozenset(use.process.pid for use in uses[key] if use.read_fds) for key in stuck}

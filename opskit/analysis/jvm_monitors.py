@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 _SHORTEST_S = 0.2  # of the looks; less proves nothing
 _MANY = 5  # threads that wait for one all the time; fewer are no reason to call somebody
 _NAME_BYTES = 15
+_LONGEST = 80  # characters of a thread's name in a sentence
 # One thread of a server accepts or selects with a lock, and the others wait for their turn: they are idle.
 _SERVES = frozenset({
     "accept", "accept4", "poll", "ppoll", "epoll_wait", "epoll_pwait", "epoll_pwait2", "select", "pselect6", "read",
@@ -77,7 +78,9 @@ def _who(waits: Waits) -> str:
 
 def _name(waits: Waits, thread: int) -> str:
     found = waits.parties.get(thread)
-    return "an unknown thread" if found is None else f'"{found.name}"'
+    if found is None:
+        return "an unknown thread"
+    return f'"{found.name}"' if len(found.name) <= _LONGEST else f'"{found.name[: _LONGEST - 1]}…"'
 
 
 def lock_of(name: str) -> str:

@@ -37,6 +37,7 @@ _FEW = 3  # pauses or periods; fewer are a moment
 # In percent of a window; of one in the JVM's first seconds, in which its heap grows.
 _PLAIN_PERCENT, _AT_START_PERCENT = 30.0, 40.0
 _WARM_S = 10.0
+_PAUSED_PERCENT = 50.0  # of the window
 _FULL = 0.9  # of the old generation, after a full collection
 # After the first `; ` of these summaries comes advice.
 _WITH_ADVICE = frozenset({"memory-near-limit", "memory-heap-outgrows-limit", "oom-killed"})
@@ -78,13 +79,19 @@ def _of_pair(facts: Facts, pair: Pair) -> Iterator[Finding]:
     if now.stopped is None and now.jvm.pid in facts.stalls:
         yield _stalled(row, facts.stalls[now.jvm.pid])
     if now.jvm.pid in facts.waits:
-        yield from find_waits(facts.waits[now.jvm.pid], process_of(now))
+        yield from (_unless_paused(each, row) for each in find_waits(facts.waits[now.jvm.pid], process_of(now)))
     yield from find_near_limit(row)
     if pair.before is not None and now.stopped is None:
         yield from _full(row)
         yield from _gc(row)
         yield from find_throttling(row)
         yield from find_young(row)
+
+
+def _unless_paused(finding: Finding, row: Row) -> Finding:
+    """A thread that holds a lock for a second does nothing wrong where the whole JVM was paused meanwhile: a note."""
+    is_paused = row.before is not None and (row.shares.stopped_percent or 0.0) >= _PAUSED_PERCENT
+    return finding._replace(severity="note") if is_paused and finding.code == "lock-contended" else finding
 
 
 def named(seen: Seen) -> str:

@@ -46,6 +46,11 @@ def test_a_deadlock_is_an_error_that_names_threads_and_process():
     assert found({2: 1, 1: 2}) == [("jvm-deadlock", "error", said)]
 
 
+def test_a_long_name_leaves_room_for_the_others():
+    [(_, _, said)] = found({2: 1, 1: 2}, names={1: "a" * 300})
+    assert said.endswith(f': "{"a" * 79}…" waits for a monitor held by "t2"')
+
+
 def test_who_waits_behind_a_deadlock_is_counted_and_no_finding_of_its_own():
     [finding] = find_waits(waits({1: 2, 2: 1, 3: 1, 4: 3, 5: 1, 6: 1, 7: 1, 8: 9, 9: 8}), PROCESS)
     assert finding.evidence.startswith("1 more deadlock; 5 other threads wait for their monitors; ")

@@ -7,9 +7,11 @@ from jvmreadings import MIB, seen
 
 from opskit.analysis.finding import Entity
 from opskit.analysis.jvm_window import judge
+from opskit.collect.jvm_monitors import Party, Waits
 from opskit.collect.jvm_troubles import Killed, Stall
 from opskit.collect.jvm_window import Facts, Pair
 from opskit.jvm.attach.target import Stopped
+from opskit.jvm.memory.monitors import Wait
 from opskit.jvm.perfdata.generations import Generations
 from opskit.proc.cgroup.limits import CpuLimit, MemoryLimit
 from opskit.proc.cgroup.owner import CgroupOwner
@@ -100,6 +102,14 @@ def test_a_stalled_jvm_is_named_with_its_thread():
     assert finding.summary == (
         "7 (app.Main) is stuck: its threads have not stopped for a safepoint for 990 ms; thread 'hog' (9) used 98 % of a CPU"
     )
+
+
+@pytest.mark.parametrize(("stopped_s", "severity"), [(0.2, "warning"), (0.9, "note")])
+def test_a_lock_that_is_held_during_a_long_pause(stopped_s, severity):
+    """Its holder is paused like all other threads."""
+    held = Waits(seen().jvm, 1.0, {thread: Wait(1, 9) for thread in range(1, 9)}, {9: Party(9, "holder")})
+    case = pair({"stopped_s": 5.0 + stopped_s}, {"stopped_s": 5.0})
+    assert codes(case, waits={7: held}) == [("lock-contended", severity)]
 
 
 def test_throttling_is_of_the_window():

@@ -38,7 +38,8 @@ def _once(findings: Sequence[Finding]) -> list[Finding]:
             told.add(server)
             who = server.entity.inside.name
             finding = finding._replace(
-                summary=f"{finding.summary}; the peer is {who} on this machine", next=server.next,
+                summary=f"{finding.summary}; the peer is {who} on this machine",
+                next=server.next,
                 waits_for=server.entity.inside,
             )
         found.append(finding)

@@ -169,12 +169,8 @@ _EXPLAIN_NONE = {
 _NOT_READ = ("tcp-application-does-not-read", "tcp-peer-does-not-read")
 # What follows where nothing in a process goes on, and in a JVM that is slowed down.
 _OF_A_STUCK_PROCESS = (
-    *_NOT_READ,
-    "tcp-listen-queue-full",
-    "tcp-listen-queue-fills",
-    "pipe-full-writer-blocked",
-    "zombies",
-)
+    *_NOT_READ, "tcp-listen-queue-full", "tcp-listen-queue-fills", "pipe-full-writer-blocked", "zombies",
+)  # fmt: skip
 # Their entity is the one that waits; the cause is in the process that should read.
 HELD_UP_BY_ANOTHER = frozenset({"pipe-full-writer-blocked", "tcp-peer-does-not-read"})
 _OF_A_SLOW_JVM = ("ttsp-dominates", "late-to-safepoint", "jvm-gc-share", "jvm-paused")

@@ -52,9 +52,7 @@ class Finding(NamedTuple):
     next: str | None = None  # another one: the closer look
     share: float | None = None  # 0 to 1, of the window, of a limit or of a total
     window_s: float | None = None
-    waits_for: Entity | None = (
-        None  # the other process on this machine that should act: a pipe's reader, the peer of a socket
-    )
+    waits_for: Entity | None = None  # the other process that should act: the reader of a pipe or socket
 
     @property
     def class_(self) -> str:

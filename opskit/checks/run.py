@@ -201,7 +201,8 @@ def _why_ended(status: int | None) -> str:
 
 def _finding(values: Sequence[Any]) -> Finding:
     code, severity, entity, *rest, waits_for = values
-    return Finding(code, severity, _entity(entity), *rest, waits_for=waits_for and _entity(waits_for))
+    found = Finding(code, severity, _entity(entity), *rest)
+    return found if waits_for is None else found._replace(waits_for=_entity(waits_for))
 
 
 def _entity(values: Sequence[Any]) -> Entity:

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from opskit.analysis.doctor.seen import Gap, Outcome
 from opskit.analysis.jvm_window import judge
-from opskit.collect.jvm_monitors import MOST_THREADS
 from opskit.collect.jvm_window import Request, collect
 from opskit.quantities import plural
 
@@ -36,17 +35,16 @@ def _gaps(look: Look, facts: Facts) -> Iterator[Gap]:
         yield Gap("jvms", f"GC and throttling of {plural(len(facts.pairs), 'JVM')}", "a copy has no rates")
     if facts.left_out:
         yield Gap("jvms", plural(facts.left_out, "more JVM"), "too many for a short window: name them")
+    if facts.unlike:
+        yield Gap("jvms", f"deadlocks of {plural(facts.unlike, 'JVM')}", "libjvm does not describe its monitors")
+    if facts.crowded:
+        yield Gap("jvms", f"deadlocks of {plural(facts.crowded, 'JVM')}", "there are too many threads")
     if facts.unwatched:
         yield Gap(
             "jvms", f"deadlocks of {plural(facts.unwatched, 'more JVM')}", "too many for a short window: name them"
         )
     if facts.unread:
         yield Gap("jvms", f"deadlocks of {plural(facts.unread, 'JVM')}", root)
-    if facts.unlike:
-        why = "their libjvm does not describe its monitors"
-        yield Gap("jvms", f"deadlocks of {plural(facts.unlike, 'JVM')}", why)
-    if facts.crowded:
-        yield Gap("jvms", f"deadlocks of {plural(facts.crowded, 'JVM')}", f"more than {MOST_THREADS:,} threads")
     if facts.pairs and not look.ask:
         yield Gap(
             "java-threads",

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _MOST_JVMS = 50
-MOST_THREADS = 5_000  # of a JVM; each costs a read
+_MOST_THREADS = 5_000  # of a JVM; each costs a read
 _VERSION = "java.property.java.vm.version"
 
 
@@ -126,7 +126,7 @@ class _Watched:
     def look(self) -> None:
         """Read all waits again, and keep those that are as before."""
         self.memory.forget()
-        found = self._unless_it_hangs(self._monitors.waits, MOST_THREADS)
+        found = self._unless_it_hangs(self._monitors.waits, _MOST_THREADS)
         self.is_crowded = found is None
         now = found or {}
         if self._looks:

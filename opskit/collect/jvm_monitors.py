@@ -42,7 +42,7 @@ class Party(NamedTuple):
 
 
 class Waits(NamedTuple):
-    """What every look at a JVM showed: who waits for whom, by addresses; the threads in it. `seconds`: from the first to the last."""
+    """What every look at a JVM showed: who waits for whom, by addresses; the threads that hold. `seconds`: from the first to the last."""
 
     jvm: Jvm
     seconds: float
@@ -135,8 +135,8 @@ class _Watched:
         self._looks += 1
 
     def parties(self) -> dict[int, Party]:
-        """The threads that wait and those that hold."""
-        threads = {*self.waits, *(wait.holder for wait in self.waits.values())} - {0}
+        """The threads that hold what others wait for; each of a deadlock does."""
+        threads = {wait.holder for wait in self.waits.values()} - {0}
         tids = {thread: self._monitors.tid(thread) for thread in threads}
         outer = self._outer_tids() if self.jvm.ns_pid != self.jvm.pid else {tid: tid for tid in tids.values()}
         names = self._names(outer)

@@ -107,7 +107,7 @@ def test_a_stalled_jvm_is_named_with_its_thread():
 @pytest.mark.parametrize(("stopped_s", "severity"), [(0.2, "warning"), (0.9, "note")])
 def test_a_lock_that_is_held_during_a_long_pause(stopped_s, severity):
     """Its holder is paused like all other threads."""
-    held = Waits(seen().jvm, 1.0, {thread: Wait(1, 9) for thread in range(1, 9)}, {9: Party(9, "holder")})
+    held = Waits(seen().jvm, 1.0, {thread: Wait(1, 9) for thread in range(1, 9)}, {9: Party(9, "holder", "futex")})
     case = pair({"stopped_s": 5.0 + stopped_s}, {"stopped_s": 5.0})
     assert codes(case, waits={7: held}) == [("lock-contended", severity)]
 

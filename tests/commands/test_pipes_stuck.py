@@ -180,6 +180,7 @@ def test_a_stopped_reader_is_a_warning(inprocess, spawn):
         f"kill -CONT {process.pid}",
     )
     assert ", stopped by a signal) is not draining" in found.summary
+    assert found.waits_for.id == process.pid
     done = inprocess("pipes", writer, "--fill", "--ends", "-f", "json")
     document = json.loads(done.out)
     [full] = [each for each in document["findings"] if each["subject"] == found.entity.name]

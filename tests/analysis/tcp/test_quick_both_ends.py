@@ -27,6 +27,7 @@ def test_a_local_server_that_does_not_read_is_told_once(client, place):
     assert [(each.code, each.summary, each.next) for each in found] == [
         ("tcp-peer-does-not-read", "said; the peer is 18 on this machine", "opskit tcp 18")
     ]
+    assert found[0].waits_for.id == 18
 
 
 def test_other_connections_are_told_each():

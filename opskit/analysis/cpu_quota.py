@@ -40,19 +40,15 @@ def is_rate(quota: CpuLimit) -> bool:
 
 
 def judge_quota(
-    quota: CpuLimit, who: str, *, next_: str | None, window_s: float | None, is_note: bool = False,
-    directory: str | None = None, version: int = 2, period_us: int | None = None,
+    quota: CpuLimit, who: str, *, next_: str | None, window_s: float | None, is_note: bool = False
 ) -> Finding | None:  # fmt: skip
-    """A finding about the cgroup. `quota`: with the periods of the window; `who`: `4242 (orders)`, which it holds back.
-
-    `directory`: of the cgroup's files, of this `version`; `period_us`: as v1 has it.
-    """
+    """A finding about the cgroup. `quota`: with the periods of the window; `who`: `4242 (orders)`, which it holds back."""
     share = throttled_share(quota)
     if quota.cpus is None or not is_throttled(quota, window_s):
         return None
     is_note = is_note or not is_rate(quota)
     whole = max(1, math.ceil(2 * quota.cpus))
-    command = _raised(quota.path, whole, directory, version, period_us)
+    command = _raised(quota, whole)
     return Finding(
         "cpu-throttled", "note" if is_note else "warning", Entity("cgroup", quota.path),
         f"{who} is throttled in {percent(share)} of the periods: its cgroup's quota is {quota.cpus:g} {'CPU' if quota.cpus == 1 else 'CPUs'}",
@@ -63,17 +59,18 @@ def judge_quota(
     )  # fmt: skip
 
 
-def _raised(path: str, cpus: int, directory: str | None, version: int, period_us: int | None) -> str | None:
+def _raised(quota: CpuLimit, cpus: int) -> str | None:
     """The command that allows so many CPUs: of the unit, of Docker, or a write to the file; None where another program sets it."""
+    path, directory = quota.path, quota.directory
     if container_of(path):
         container = None if "kubepods" in path else docker_id(path)
         return container and shell.command("docker", "update", "--cpus", cpus, container)
     of_unit = set_property(path, f"CPUQuota={cpus * 100}%")
     if of_unit or directory is None:
         return of_unit
-    if version == 1:  # its period may be another one
+    if quota.version == 1:  # its period may be another one
         return shell.command(
-            "echo", cpus * (period_us or _PERIOD_US), shell.Syntax(">"), f"{directory}/cpu.cfs_quota_us"
+            "echo", cpus * (quota.period_us or _PERIOD_US), shell.Syntax(">"), f"{directory}/cpu.cfs_quota_us"
         )
     return shell.command("echo", f"{cpus * _PERIOD_US} {_PERIOD_US}", shell.Syntax(">"), f"{directory}/cpu.max")
 

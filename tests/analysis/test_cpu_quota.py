@@ -21,8 +21,8 @@ DOCKER = f"/docker/{'3f' * 32}"
 )
 def test_what_raises_a_quota(path, place, command):
     """Of a unit, of a container, or of a cgroup that no manager has: the file, of either version."""
-    quota = CpuLimit(path, 0.3, 10, 6)
-    found = judge_quota(quota, "4242 (billing)", next_=None, window_s=1.0, **place)
+    quota = CpuLimit(path, 0.3, 10, 6, **place)
+    found = judge_quota(quota, "4242 (billing)", next_=None, window_s=1.0)
     assert found.fix == f"raise cpu.max of {path}: {command}"
     assert found.summary == "4242 (billing) is throttled in 60 % of the periods: its cgroup's quota is 0.3 CPUs"
 
@@ -30,5 +30,5 @@ def test_what_raises_a_quota(path, place, command):
 def test_a_pods_quota_is_set_elsewhere():
     """No command of this machine would last."""
     path = f"/kubepods/burstable/pod1/{'3f' * 32}"
-    found = judge_quota(CpuLimit(path, 0.3, 10, 6), "1 (x)", next_=None, window_s=1.0, directory="/c")
+    found = judge_quota(CpuLimit(path, 0.3, 10, 6, directory="/c"), "1 (x)", next_=None, window_s=1.0)
     assert "start fewer threads" in found.fix

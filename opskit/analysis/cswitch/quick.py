@@ -75,13 +75,15 @@ def _is_modest(thread: Thread | None) -> bool:
 
 def _throttled(quick: QuickFacts, quota: CgroupQuota) -> Finding | None:
     """A cgroup whose quota was used up. A note where the process that waits most gives way to others anyway."""
-    limit = CpuLimit(quota.path, quota.cpus, quota.periods, quota.throttled_periods, quota.throttled_s)
+    limit = CpuLimit(
+        quota.path, quota.cpus, quota.periods, quota.throttled_periods, quota.throttled_s,
+        quota.directory, quota.version, quota.period_us,
+    )  # fmt: skip
     first = quota.processes[0] if quota.processes else None
     who, target = (f"cgroup {quota.path}", ()) if first is None else (_named(first.process), (first.process.pid,))
     return judge_quota(
         limit, who, next_=shell.command("opskit", "cswitch", *target), window_s=quick.facts.window_s,
         is_note=first is not None and _is_modest(first.worst),
-        directory=quota.directory, version=quota.version, period_us=quota.period_us,
     )  # fmt: skip
 
 

@@ -68,13 +68,19 @@ class Throttling(NamedTuple):
 
 
 class CpuLimit(NamedTuple):
-    """The tightest CPU quota above a process, and the cgroup that has it, with its Throttling. `cpus` None: no quota."""
+    """The tightest CPU quota above a process, and the cgroup that has it, with its Throttling. `cpus` None: no quota.
+
+    `directory`: of its files, of this `version`; `period_us`: of v1.
+    """
 
     path: str
     cpus: float | None
     periods: int | None = None
     throttled_periods: int | None = None
     throttled_s: float | None = None
+    directory: str | None = None
+    version: int = 2
+    period_us: int | None = None
 
 
 def pids_limit(fs: ProcFS, level: Level) -> CgroupLimit | None:
@@ -128,7 +134,12 @@ def cpu_limit(fs: ProcFS, levels: tuple[Level, ...]) -> CpuLimit:
     if not quotas:
         return CpuLimit(levels[0].path, None)
     cpus, level = min(quotas, key=lambda quota: quota[0])
-    return CpuLimit(level.path, cpus, *throttling(fs, level))
+    return _cpu_limit(fs, level, cpus, throttling(fs, level))
+
+
+def _cpu_limit(fs: ProcFS, level: Level, cpus: float | None, counted: Throttling) -> CpuLimit:
+    period_us = level.number(fs, "cpu.cfs_period_us") if level.version == 1 and cpus is not None else None
+    return CpuLimit(level.path, cpus, *counted, level.directory, level.version, period_us)
 
 
 def quota_cpus(fs: ProcFS, level: Level) -> float | None:
@@ -154,7 +165,7 @@ def cpu_limits(fs: ProcFS, levels: tuple[Level, ...]) -> tuple[CpuLimit, ...]:
     """Of a process's cgroup and those above it that count periods: the quota, and what cpu.stat counts."""
     counted = ((level, throttling(fs, level)) for level in levels)
     return tuple(
-        CpuLimit(each.path, quota_cpus(fs, each), *found) for each, found in counted if found.periods is not None
+        _cpu_limit(fs, each, quota_cpus(fs, each), found) for each, found in counted if found.periods is not None
     )
 
 

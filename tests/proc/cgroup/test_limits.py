@@ -79,14 +79,18 @@ def v1(tree):
 def test_v2(v2):
     fs, memory = levels(v2, "memory")
     assert memory_limit(fs, memory) == MemoryLimit("/pods/pod1", 1 << 30, 900_000_000)
-    assert cpu_limit(fs, levels(v2, "cpu")[1]) == CpuLimit("/pods/pod1", 1.5, 1000, 340, 61.2)
+    assert cpu_limit(fs, levels(v2, "cpu")[1]) == CpuLimit(
+        "/pods/pod1", 1.5, 1000, 340, 61.2, "/sys/fs/cgroup/pods/pod1"
+    )
     assert frozen_by(fs, memory) == "/pods/pod1"
 
 
 def test_v1(v1):
     fs, memory = levels(v1, "memory")
     assert memory_limit(fs, memory) == MemoryLimit("/docker/x", 512 << 20, 500_000_000)
-    assert cpu_limit(fs, levels(v1, "cpu")[1]) == CpuLimit("/docker/x", 0.5, 10, 5, 2.5)
+    assert cpu_limit(fs, levels(v1, "cpu")[1]) == CpuLimit(
+        "/docker/x", 0.5, 10, 5, 2.5, "/sys/fs/cgroup/cpu,cpuacct/docker/x", 1, 100_000
+    )
     assert frozen_by(fs, levels(v1, "freezer")[1]) == "/docker"
 
 
@@ -132,7 +136,11 @@ def test_every_level_above_a_process_is_read(tree):
         }
     )
     fs = ProcFS(f"{root}/proc", str(root))
-    assert cpu_limits_of(fs, 7) == (CpuLimit("/pod/app", None, 0, 0, None), CpuLimit("/pod", None, 100, 40, 7e-6))
+    own, pod = (f"/sys/fs/cgroup/{name}" for name in ("pod/app", "pod"))
+    assert cpu_limits_of(fs, 7) == (
+        CpuLimit("/pod/app", None, 0, 0, None, own),
+        CpuLimit("/pod", None, 100, 40, 7e-6, pod),
+    )
     assert cpu_limits_of(fs, 8) is None
 
 

@@ -17,7 +17,7 @@ from opskit.analysis.cswitch.result import Row
 from opskit.analysis.cswitch.sentences import Words
 from opskit.analysis.finding import HOST, Entity, Finding, most_severe_first
 from opskit.proc.cgroup.limits import CpuLimit
-from opskit.quantities import percent, plural
+from opskit.quantities import duration, percent, plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from opskit.proc.process import Process
 
 _STARVED, _WANTS, _SMALL = 0.1, 0.5, 0.25  # of what it wants; of the window; CPUs of the whole process
+_EACH_S = 0.03  # a wait for its turn behind some other threads is shorter
 _SLEEPS, _PART = 0.3, 0.25  # of its switches; of all demand: what uses the CPUs
 _LONG, _WANTS_SOME = 0.7, 0.3  # of a process that was asked about
 _WHOLE, _NEVER_WAITS, _IDLE = 0.9, 0.05, 0.5  # a thread that uses a CPU while the others are idle
@@ -111,9 +112,11 @@ def _starving(quick: QuickFacts, waits: ProcessWaits) -> Finding | None:
         return None
     wanted = thread.running + (thread.waiting or 0.0)
     is_hungry = wanted >= _WANTS and thread.running <= _STARVED * wanted and waits.running <= _SMALL
+    each_s = _each_wait_s(thread)
+    is_short = each_s is not None and each_s < _EACH_S
     is_of_kernel = _KTHREADD in (waits.process.pid, waits.process.ppid)
     computes = quick.sleeps.get(thread.tid, 1.0) < _SLEEPS
-    if not is_hungry or is_of_kernel or computes or _is_modest(thread) or not _is_crowded(facts):
+    if not is_hungry or is_short or is_of_kernel or computes or _is_modest(thread) or not _is_crowded(facts):
         return None
     if _uses_the_cpus(quick, waits):
         return None
@@ -131,13 +134,19 @@ def _waiting(quick: QuickFacts, waits: ProcessWaits) -> Finding | None:
     return _starving(quick, waits) or _wait(quick, waits, thread, "note")
 
 
+def _each_wait_s(thread: Thread) -> float | None:
+    """How long it waits each time that it gets a CPU; None: unknown."""
+    return None if not thread.slices or thread.waiting is None else thread.waiting / thread.slices
+
+
 def _wait(quick: QuickFacts, waits: ProcessWaits, thread: Thread, severity: Severity) -> Finding:
-    facts, waiting = quick.facts, thread.waiting or 0.0
+    facts, waiting, each_s = quick.facts, thread.waiting or 0.0, _each_wait_s(thread)
+    often = "" if each_s is None else f", {duration(each_s)} each time"
     others = tuple(each for each in facts.processes if each is not waits)
     words = Words(facts._replace(threads=(thread,), processes=others))
     return Finding(
         "jvm-cpu-wait", severity, _entity(quick, waits.process), words.summary(Row(thread, OUTNUMBERED), waits.process),
-        f"schedstat of {thread.tid}: {percent(waiting)} waiting, {percent(thread.running)} on a CPU",
+        f"schedstat of {thread.tid}: {percent(waiting)} waiting{often}, {percent(thread.running)} on a CPU",
         next=words.look_at(waits.process), share=round(waiting / (thread.running + waiting), 4),
         window_s=round(facts.window_s, 3),
     )  # fmt: skip

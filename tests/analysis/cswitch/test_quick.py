@@ -18,7 +18,7 @@ HALF_IDLE = (BUSY_CPUS[0], IDLE_CPUS[1])
 
 def process(pid, running, waiting, command="job", ppid=1, **more):
     """A process with one thread."""
-    thread = Thread(pid, command, running, waiting, 100.0, None, None, None, 0.0, BOTH, 0)._replace(**more)
+    thread = Thread(pid, command, running, waiting, 10.0, None, None, None, 0.0, BOTH, 0)._replace(**more)
     return ProcessWaits(Process(pid, command, 0, "root", ppid, 10 * pid, "R", 1), running, waiting, None, 1, thread)
 
 
@@ -72,10 +72,11 @@ def test_a_service_that_gets_next_to_nothing_beside_it_is_a_warning():
         (SERVICE, {"sleeps": {7: 0.01}}),  # it only computes
         (SERVICE, {"owned": {7: Owned(None, 5000)}}),  # of the build's session
         (process(7, 0.03, 0.9), {}),  # its program
+        (process(7, 0.03, 0.6, "service", slices=50.0), {}),  # 12 ms each time
         (SERVICE, {"pressure": 0.3}),
         (SERVICE, {"cpus": HALF_IDLE}),
     ],
-    ids=["fair share", "burst", "nice", "batch", "kernel", "computes", "session", "program", "pressure", "idle"],
+    ids=["fair share", "burst", "nice", "batch", "kernel", "computes", "session", "program", "often", "pressure", "idle"],
 )  # fmt: skip
 def test_waits_that_are_no_warning(waits, more):
     """Nothing but the note about the machine."""

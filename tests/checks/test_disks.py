@@ -40,6 +40,22 @@ def test_full_file_systems_of_another_mount_namespace(tmp_path):
         assert (own.code, own.entity.inside.id) == ("disk-full", pid)
 
 
+def test_a_deleted_file_that_fills_a_file_system(tmp_path):
+    """The file that is held is the cause, with its holder; a full file system next to it has none."""
+    script = f"""
+        cd {tmp_path}; mkdir held
+        mount -t tmpfs -o size=4m t held; exec 9>> held/log; head -c 4100k /dev/zero >&9 || :; rm held/log
+    """
+    with own_mounts(script):
+        seen = [each for each in check(Look(Host.at(None, None))).findings if str(tmp_path) in str(each.entity.id)]
+        full, held = sorted(seen, key=lambda each: each.code == "deleted-files-held")
+        assert try_next([held], "deleted-files-held")
+    assert (full.code, held.code, held.severity) == ("disk-full", "deleted-files-held", "warning")
+    assert held.entity.id == full.entity.id
+    assert "deleted but held" in held.summary
+    assert held.fix.endswith("/fd/9")
+
+
 def test_a_file_system_that_an_error_made_read_only(tmp_path):
     """ext4 with errors=remount-ro, by the kernel's own trigger; remounted by hand it is a note."""
     if not shutil.which("mkfs.ext4"):

@@ -31,7 +31,17 @@ def judge_deleted(facts: DeletedFacts) -> DeletedResult:
     return DeletedResult(facts, tuple(most_severe_first(findings)))
 
 
-def _deleted(system: FileSystem) -> Iterator[Finding]:
+def judge_full(facts: DeletedFacts) -> list[Finding]:
+    """What deleted files take of file systems that are short of space, the advice as the fix."""
+    return [
+        found._replace(fix=found.fix or advice(system.files[0]))
+        for system in facts.systems
+        for found in _deleted(system, advised=False)
+        if found.severity != "note"
+    ]
+
+
+def _deleted(system: FileSystem, *, advised: bool = True) -> Iterator[Finding]:
     held = sum(file.bytes or 0 for file in system.files)
     share = held / system.size_bytes if system.size_bytes else None
     if held < _LARGE_BYTES and (share is None or share < _LARGE_SHARE):
@@ -43,7 +53,8 @@ def _deleted(system: FileSystem) -> Iterator[Finding]:
         "deleted-files-held", _severity(system, held), _entity(system),
         f"{size(held)}{where} {'is' if len(system.files) == 1 else 'are'} deleted but held"
         f"{f' ({percent(share)} of it)' if share is not None and share >= _LARGE_SHARE else ''}: "
-        f"{listed([_held_by(file) for file in system.files if file.bytes != 0], _MOST_NAMED, '; ')}. {advice(largest)}",
+        f"{listed([_held_by(file) for file in system.files if file.bytes != 0], _MOST_NAMED, '; ')}"
+        f"{f'. {advice(largest)}' if advised else ''}",
         "blocks of files without a name (stat), /proc/PID/fd, /proc/PID/maps", fix=restart(holder),
         next=shell.command("opskit", "fds", holder.process.pid), share=share,
     )  # fmt: skip

@@ -8,6 +8,7 @@ from opskit.collect.kernel_log import CLOCK_SLACK_S, kernel_kills, left_counters
 from opskit.jvm.perfdata.stop_clock import CounterReader
 from opskit.proc.cgroup.limits import oom_kills
 from opskit.proc.files.boot_time import parse_uptime
+from opskit.proc.files.schedstat import parse_schedstat
 from opskit.proc.files.stat import parse_stat
 from opskit.proc.files.status import parse_status
 from opskit.proc.fs import optional
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 _VM_THREAD, _FIRST_THREADS = "VM Thread", 256  # HotSpot starts its own threads first
 # The VM thread sleeps a millisecond or less at a time while it waits for threads; idle, a second.
 _WAITING_PER_S, _SUSPICIOUS = 200.0, 3
+_RUNS = 0.1  # of the time, at least: on a crowded CPU it polls as often as it gets one
 _CONFIRM_S = (0.05, 1.0)  # most suspects are busy with short stops
 STALL_COUNTERS = ("sun.rt.safepoints", "sun.rt.safepointSyncTime")
 _STALL_NAMES = frozenset(name.encode() for name in STALL_COUNTERS)
@@ -114,31 +116,45 @@ def sleeps(host: Host, pid: int, tid: int | None) -> int | None:
     return None if status is None else integer(status.fields.get("voluntary_ctxt_switches", ""))
 
 
-class Suspects:
-    """The JVMs whose VM thread may wait for a safepoint, which 10 ms show; most are busy with short stops."""
+class _Suspect(NamedTuple):
+    """A JVM, its VM thread, how often that has slept, and for how long it has waited for a CPU. `times`: of all threads, where they were read."""
 
-    def __init__(self, host: Host, seen: Sequence[Seen]) -> None:
+    jvm: Jvm
+    tid: int
+    sleeps: int
+    waited_s: float
+    times: Mapping[int, tuple[str, int]] = {}
+
+
+class Suspects:
+    """The JVMs whose VM thread may wait for a safepoint, which 10 ms show; most are busy with short stops.
+
+    On a crowded CPU 10 ms show nothing: `patient` looks at the others as well, once more at the end.
+    """
+
+    def __init__(self, host: Host, seen: Sequence[Seen], *, patient: bool = False) -> None:
         from opskit.jvm.attach.deadline import thread_times
 
         self.host = host
-        self._jvms: list[tuple[Jvm, int, int, Mapping[int, tuple[str, int]]]] = []
+        self._jvms: list[_Suspect] = []
+        self._others: list[_Suspect] = []
         if any(each.vm_sleeps is not None for each in seen):
             host.sleep(_GAP_S)
         for each in seen:
             now = sleeps(host, each.jvm.pid, each.vm_thread)
-            if (
-                each.vm_thread is not None
-                and now is not None
-                and each.vm_sleeps is not None
-                and now - each.vm_sleeps >= _SUSPICIOUS
-            ):
-                self._jvms.append((each.jvm, each.vm_thread, now, thread_times(host.fs, each.jvm.pid)))
+            if each.vm_thread is None or now is None or each.vm_sleeps is None:
+                continue
+            suspect = _Suspect(each.jvm, each.vm_thread, now, _waited_s(host, each.jvm.pid, each.vm_thread))
+            if now - each.vm_sleeps >= _SUSPICIOUS:
+                self._jvms.append(suspect._replace(times=thread_times(host.fs, each.jvm.pid)))
+            elif patient:
+                self._others.append(suspect)
         self._begun_s = host.monotonic()
 
     def confirm(self) -> None:
         """Keep those whose VM thread has polled ever since, and whose counters have not moved."""
         seconds = self.host.monotonic() - self._begun_s
-        self._jvms = [each for each in self._jvms if _still_waits(self.host, *each[:3], seconds)]
+        self._jvms = [each for each in self._jvms if _still_waits(self.host, each, seconds)]
 
     def confirm_after(self, seconds: float) -> None:
         """The same at a time since the first look; without any suspect at once."""
@@ -152,10 +168,11 @@ class Suspects:
 
         elapsed_s = self.host.monotonic() - self._begun_s
         ticks = elapsed_s * self.host.clock_ticks
+        others = [each for each in self._others if _still_waits(self.host, each, elapsed_s)]
         return {
-            jvm.pid: Stall(elapsed_s, busiest(times, thread_times(self.host.fs, jvm.pid), ticks))
-            for jvm, _, _, times in self._jvms
-        }
+            each.jvm.pid: Stall(elapsed_s, busiest(each.times, thread_times(self.host.fs, each.jvm.pid), ticks))
+            for each in self._jvms
+        } | {each.jvm.pid: Stall(elapsed_s, None) for each in others}
 
 
 def stalls(host: Host, seen: Sequence[Seen]) -> dict[int, Stall]:
@@ -166,10 +183,20 @@ def stalls(host: Host, seen: Sequence[Seen]) -> dict[int, Stall]:
     return suspects.stalls()
 
 
-def _still_waits(host: Host, jvm: Jvm, tid: int, before: int, seconds: float) -> bool:
+def _waited_s(host: Host, pid: int, tid: int) -> float:
+    """For how long a thread has waited for a CPU; 0 where the kernel does not count it."""
+    counted = host.fs.maybe(parse_schedstat, pid, "task", tid, "schedstat")
+    return 0.0 if counted is None else (counted.wait_ms or 0.0) / 1000
+
+
+def _still_waits(host: Host, suspect: _Suspect, seconds: float) -> bool:
     """Whether the VM thread has polled since it was read `seconds` ago, and no safepoint was requested or reached."""
-    after = sleeps(host, jvm.pid, tid)
-    return after is not None and after - before >= _WAITING_PER_S * seconds and not _has_moved(host, jvm)
+    pid, tid = suspect.jvm.pid, suspect.tid
+    after = sleeps(host, pid, tid)
+    if after is None:
+        return False
+    could_run_s = max(_RUNS * seconds, seconds - (_waited_s(host, pid, tid) - suspect.waited_s))
+    return after - suspect.sleeps >= _WAITING_PER_S * could_run_s and not _has_moved(host, suspect.jvm)
 
 
 def _has_moved(host: Host, jvm: Jvm) -> bool:

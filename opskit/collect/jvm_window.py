@@ -86,7 +86,7 @@ def collect(host: Host, ask: Request) -> Facts:
     if not ask.window_s or not first:
         return Facts([Pair(None, seen) for seen in first], ask.window_s, *counts, left_out=many)
     begun_s = host.monotonic()
-    suspects = Suspects(host, first)
+    suspects = Suspects(host, first, patient=True)
     monitors = MonitorWatch(host, found.jvms)
     suspects.confirm_after(_SOON_S)
     between = _wait(host, first, begun_s + ask.window_s, monitors.look)

@@ -172,7 +172,9 @@ print(*pids, flush=True); time.sleep(600)
 def test_two_processes_that_wait_for_each_others_data(spawn):
     """Both read first."""
     first, second = map(int, spawn(CYCLE).line.split())
-    found = settled(first)[0][first]
+    by_pid = settled(first)[0]
+    found = by_pid[first]
+    assert second not in by_pid  # the same deadlock
     assert (found.code, found.severity) == ("pipe-deadlock", "warning")
     assert f"[{first}] waits for data from " in found.summary
     assert f"[{second}], which waits for " in found.summary

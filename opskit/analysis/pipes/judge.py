@@ -76,5 +76,5 @@ def _described(facts: Facts, rows: Sequence[tuple[int, int, bytes]]) -> tuple[li
         verdicts, findings = full_pipes(facts, facts.blocks, uses)
         empty = starved(facts, facts.blocks, uses)
         verdicts |= {key: finding.summary for key, finding in empty.items()}
-        findings = most_severe_first([*openings(facts, facts.blocks), *findings, *empty.values()])
+        findings = most_severe_first([*openings(facts, facts.blocks), *findings, *dict.fromkeys(empty.values())])
     return [pipe_of(facts, row, uses[row[2]], verdicts.get(row[2])) for row in rows], findings

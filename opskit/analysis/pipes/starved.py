@@ -42,12 +42,27 @@ class _Writer(NamedTuple):
         return self.is_left or self.leaked_fd is not None
 
 
+class _Cycle(NamedTuple):
+    """Processes that read empty pipes, which only processes could write to that wait for them in turn."""
+
+    keys: list[bytes]
+    pids: set[int]  # all of them
+    reading: Sequence[Process]
+    others: Sequence[_Writer]
+
+    @property
+    def waits_for(self) -> set[int]:
+        """The PIDs of the writers."""
+        return {other.process.pid for other in self.others}
+
+
 def starved(facts: Facts, blocks: Blocks, uses: Mapping[bytes, Sequence[ProcessUse]]) -> dict[bytes, Finding]:
     """A finding for each empty pipe that only quiet or stray processes could write to.
 
     It is a warning where each of them is both: then neither data nor the end of file comes by itself.
     """
-    found = {}
+    found: dict[bytes, Finding] = {}
+    cycles: list[_Cycle] = []
     hopeless = hopeless_processes(blocks)
     for key in dict.fromkeys(wait.on for wait in blocks.reading):
         readers = {wait.pid for wait in blocks.reading if wait.on == key}
@@ -61,12 +76,31 @@ def starved(facts: Facts, blocks: Blocks, uses: Mapping[bytes, Sequence[ProcessU
         if itself:
             finding = _starved_by_itself(reading) if not others and _starves_itself(blocks, itself[0], key) else None
         elif {other.process.pid for other in others} <= hopeless:
-            finding = _cycle(reading, others)
+            finding = None
+            pids = readers | {other.process.pid for other in others}
+            cycles.append(_Cycle([key], pids, reading, others))
         else:
             finding = _starved(blocks, reading, others)
         if finding:
             found[key] = finding
+    for cycle in _joined(cycles):
+        found |= dict.fromkeys(cycle.keys, _cycle(cycle.reading, cycle.others))
     return found
+
+
+def _joined(cycles: Sequence[_Cycle]) -> Sequence[_Cycle]:
+    """One for each deadlock: those with a process in common are the same. The one with the lowest PID speaks for it."""
+    joined: list[_Cycle] = []
+    for each in sorted(cycles, key=lambda cycle: min(process.pid for process in cycle.reading)):
+        known = next((one for one in joined if one.pids & each.pids), None)
+        if known is None:
+            joined.append(each)
+            continue
+        known.keys.extend(each.keys)
+        known.pids.update(each.pids)
+        if known.waits_for == each.waits_for:
+            joined[joined.index(known)] = known._replace(reading=[*known.reading, *each.reading])
+    return joined
 
 
 def _starved(blocks: Blocks, reading: Sequence[Process], others: Sequence[_Writer]) -> Finding | None:
@@ -94,8 +128,9 @@ def _starved_by_itself(reading: Sequence[Process]) -> Finding:
 def _cycle(reading: Sequence[Process], others: Sequence[_Writer]) -> Finding:
     who = listed([f"{each.command}[{each.pid}]" for each in reading], MOST_NAMES)
     wait = agreeing(len(reading), "waits", "wait")
+    they = agreeing(len(others), "waits", "wait")
     summary = (
-        f"deadlock: {who} {wait} for data from {_names(others)}, which {wait} for {who} in turn, or for others that do"
+        f"deadlock: {who} {wait} for data from {_names(others)}, which {they} for {who} in turn, or for others that do"
     )
     pids = sorted({*(each.pid for each in reading), *(other.process.pid for other in others)})
     evidence = "each thread sleeps in a read, a write or a wait, /proc/PID/task/TID/syscall"

@@ -49,7 +49,7 @@ def test_a_deleted_file_that_fills_a_file_system(tmp_path):
     with own_mounts(script):
         seen = [each for each in check(Look(Host.at(None, None))).findings if str(tmp_path) in str(each.entity.id)]
         full, held = sorted(seen, key=lambda each: each.code == "deleted-files-held")
-        assert try_next([held], "deleted-files-held")
+        assert try_next([held], "deleted-files-held").endswith(" --deleted")
     assert (full.code, held.code, held.severity) == ("disk-full", "deleted-files-held", "warning")
     assert held.entity.id == full.entity.id
     assert "deleted but held" in held.summary

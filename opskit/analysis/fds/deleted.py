@@ -34,7 +34,10 @@ def judge_deleted(facts: DeletedFacts) -> DeletedResult:
 def judge_full(facts: DeletedFacts) -> list[Finding]:
     """What deleted files take of file systems that are short of space, the advice as the fix."""
     return [
-        found._replace(fix=found.fix or advice(system.files[0]))
+        found._replace(
+            fix=found.fix or advice(system.files[0]),
+            next=shell.command("opskit", "fds", system.files[0].holders[0].process.pid, "--deleted"),
+        )
         for system in facts.systems
         for found in _deleted(system, advised=False)
         if found.severity != "note"

@@ -101,6 +101,8 @@ def test_near_is_what_cannot_be_reclaimed(machine):
     assert finding.entity == Entity("cgroup", "/files")
     assert "files in memory" in finding.summary
     assert finding.next == "opskit mem --files"
+    [inside] = judge_groups(facts._replace(near=tuple(each._replace(is_outside=True) for each in facts.near)))
+    assert inside.summary.endswith("its processes are not visible in this PID namespace")
 
 
 def test_one_finding_for_a_chain_of_cgroups(machine):

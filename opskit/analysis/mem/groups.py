@@ -72,6 +72,8 @@ def _about(each: LimitedGroup, used: int) -> tuple[Entity, str, str]:
     """The entity, the next command, and who holds the most, where one process does."""
     holder = each.holder
     cgroup = Entity("cgroup", each.group.path)
+    if holder is None and each.is_outside:
+        return cgroup, shell.command("opskit", "mem"), "; its processes are not visible in this PID namespace"
     if holder is None:
         return cgroup, shell.command("opskit", "mem", "--files"), "; no process holds it: files in memory do"
     next_ = shell.command("opskit", "mem", holder.pid)

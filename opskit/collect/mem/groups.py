@@ -10,6 +10,7 @@ from opskit.proc.cgroup.sweep import MOST_CGROUPS, all_cgroups
 from opskit.proc.cgroup.tree import visible_levels
 from opskit.proc.files.stat import parse_stat
 from opskit.proc.files.status import parse_status
+from opskit.proc.namespaces import in_initial
 from opskit.proc.process import command_name
 from opskit.quantities import integer, plural
 from opskit.records import NamedTuple
@@ -35,11 +36,15 @@ class Holder(NamedTuple):
 
 
 class LimitedGroup(NamedTuple):
-    """A cgroup whose use is not far below a limit. `holder`: None where it has no process that can be read. `chain`: the paths above it."""
+    """A cgroup whose use is not far below a limit. `holder`: None where it has no process that can be read. `chain`: the paths above it.
+
+    `is_outside`: its processes may be outside of opskit's PID namespace.
+    """
 
     group: MemoryGroup
     holder: Holder | None
     chain: tuple[str, ...] = ()
+    is_outside: bool = False
 
 
 class GroupFacts(NamedTuple):
@@ -74,11 +79,12 @@ def collect_groups(host: Host, pids: Sequence[int], swap_free_bytes: int) -> Gro
             missing.append(("memory limits", f"there are more than {plural(MOST_CGROUPS, 'cgroup')}"))
     limited = [level for level in levels if _has_limit(fs, level)]
     near = [level for level in limited if _may_be_near(fs, level)]
+    is_outside = in_initial(fs, "pid") is False
     groups = ((level, memory_groups(fs, (level,))) for level in near)
     return GroupFacts(
         len(levels),
         len(limited),
-        tuple(LimitedGroup(read[0], _holder(host, level), _above(level)) for level, read in groups if read),
+        tuple(LimitedGroup(read[0], _holder(host, level), _above(level), is_outside) for level, read in groups if read),
         swap_free_bytes,
         tuple(missing),
     )

@@ -154,6 +154,9 @@ def percent(share: float | None) -> str:
     return f"{number:.0f} %" if number >= 9.95 or number == 0 else f"{number:.1f} %"
 
 
+_ONE = 0.9995  # of a unit: it is rounded to 1 of it, not to 1000 of the next one
+
+
 def duration(seconds: float | None) -> str:
     """A time of any length: 85 us, 41 ms, 3.2 s, 1 min 27 s, 5 h 12 min, 12 days."""
     if seconds is None:
@@ -164,10 +167,10 @@ def duration(seconds: float | None) -> str:
             return f"{minutes} min {rest} s"
         hours = minutes // 60
         return f"{hours} h {minutes % 60} min" if hours < 72 else f"{hours // 24:,} days"
-    if seconds >= 1:
+    if seconds >= _ONE:
         return f"{seconds:.1f} s"
     for unit, factor in (("ms", 1e3), ("us", 1e6)):
-        if seconds * factor >= 1:
+        if seconds * factor >= _ONE:
             return f"{seconds * factor:.{0 if seconds * factor >= 10 else 1}f} {unit}"
     return "0 s" if seconds == 0 else f"{seconds * 1e9:.0f} ns"
 

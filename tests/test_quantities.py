@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from opskit.quantities import (
     decimal,
+    duration,
     hexadecimal,
     integer,
     integers,
@@ -111,3 +112,12 @@ def test_lists_as_the_kernel_writes_them(numbers, text):
 def test_a_list_of_numbers_comes_back(numbers):
     """Every set of CPUs."""
     assert number_list(number_ranges(numbers), 8192) == numbers
+
+
+@pytest.mark.parametrize(
+    ("seconds", "shown"),
+    [(0.9997, "1.0 s"), (0.9991, "999 ms"), (0.9997e-3, "1.0 ms"), (85e-6, "85 us"), (3.2, "3.2 s")],
+)
+def test_a_duration_is_never_a_thousand_of_a_unit(seconds, shown):
+    """It is rounded to one of the next unit."""
+    assert duration(seconds) == shown

@@ -2,7 +2,7 @@
 
 A machine whose CPUs are in full use is healthy: a build's processes wait for each other, and a service beside it for its fair share.
 So many runnable tasks are a note. It is a warning where a process of another job, one that sleeps and wakes up for its work, gets a
-tenth or less of what it wants.
+tenth or less of what it wants, after a long wait each time.
 """
 
 from __future__ import annotations

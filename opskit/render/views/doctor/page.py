@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 _MOST_ROWS = 40  # without --all
 _MOST_GONE = 5
+# A closer look at these shows no more than doctor has measured.
+_MEASURED = frozenset({"cpu-throttled", "process-stopped", "threads-none-left", "threads-nearly-none-left"})
 _MARK = len("since 14:02:50")
 _STYLES = {"stuck": "red", "slow": "yellow", "soon": "yellow", "tools": "cyan"}
 _FOLD = 12  # characters that folding leaves free at the end of a line
@@ -106,10 +108,11 @@ def _mark(answer: Answer, finding: Finding) -> str:
 
 
 def _commands(finding: Finding, lead: str, *, both: bool = False) -> Iterator[Paragraph]:
-    """The closer look; the repair where there is none, or with --all."""
-    if finding.fix and (both or not finding.next):
+    """The closer look; the repair where that shows no more; with --all both."""
+    repairs = finding.fix is not None and (finding.next is None or finding.code in _MEASURED)
+    if finding.fix and (both or repairs):
         yield Paragraph(f"fix: {finding.fix}", lead, is_command=True)
-    if finding.next:
+    if finding.next and (both or not repairs):
         yield Paragraph(f"next: {finding.next}", lead, is_command=True)
 
 

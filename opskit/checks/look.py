@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 class Look(NamedTuple):
     """One look at a machine.
 
-    `host` keeps what does not change within a run (`fs.keep_reads`); its `sleep` lets the other checks go on meanwhile.
+    `host` keeps what does not change within a run (`fs.kept`); its `sleep` lets the other checks go on meanwhile.
     `pids`: the processes that are asked about; none: the whole machine. `window_s`: for rates; 0 in a copy, which has none.
     `ask`: a JVM may be asked for a thread dump, and programs may be run. `suspects`: with --ask, the JVMs that are worth it.
     `until_s`: when the answer is due, of `host.monotonic`; None: no matter when.

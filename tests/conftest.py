@@ -86,6 +86,10 @@ GROUPS = {
     "network": ("commands/test_tcp_staged", "commands/test_tcp_healthy"),
     # Network namespaces whose tests of one file run side by side, in one worker.
     "namespaces": ("commands/test_tcp_host_staged", "commands/test_tcp_stuck"),
+    # A stage of processes that nobody can read, which the same stage of another worker would see.
+    "hung reads": ("checks/test_hung_reads",),
+    # They parse every file of opskit once for all.
+    "source": ("test_architecture.",),
     # One worker starts the browsers, one after the other.
     "browser": (
         "render/test_flamegraph_browser",
@@ -136,7 +140,7 @@ def pytest_collection_modifyitems(items):
             group = "JVMs by PID" if place.startswith(BY_PID) else "machine"
         if group is not None and item.get_closest_marker("xdist_group") is None:
             item.add_marker(pytest.mark.xdist_group(group))
-        if group != "browser" and item.get_closest_marker("xdist_group") is not None:
+        if group not in ("browser", "source") and item.get_closest_marker("xdist_group") is not None:
             # Whatever else runs on the machine can stretch a delay. What fails twice in a row is no such chance; the
             # report names each test that was run again. Tests that need no live machine are never run again.
             item.add_marker(pytest.mark.flaky(reruns=1))

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import ast
-from functools import cache
 from pathlib import Path
 from typing import NamedTuple
+
+import pytest
 
 PACKAGE = Path(__file__).resolve().parent.parent / "opskit"
 
@@ -71,9 +72,7 @@ class Source(NamedTuple):
     caught: list[tuple[int, str]]  # line, class
 
 
-@cache
-def source(path):
-    """Parse a file once for all tests."""
+def parsed(path):
     text = path.read_text(encoding="utf-8")
     found = Source(text.splitlines(), [], set(), [], [])
     for node in ast.walk(ast.parse(text)):
@@ -93,56 +92,62 @@ def source(path):
     return found
 
 
-def test_files_and_functions_are_short():
+@pytest.fixture(scope="module")
+def sources():
+    """Each file of opskit, parsed once."""
+    return {path: parsed(path) for path in modules()}
+
+
+def test_files_and_functions_are_short(sources):
     """At most 400 lines a file, 150 a command, 60 a function."""
     for path in modules():
         relative = str(path.relative_to(PACKAGE))
         most = MOST_LINES_OF_A_COMMAND if relative.startswith("commands/") else MOST_LINES
-        assert len(source(path).lines) <= most, relative
-        for name, length in source(path).functions:
+        assert len(sources[path].lines) <= most, relative
+        for name, length in sources[path].functions:
             assert length <= MOST_LINES_OF_A_FUNCTION, f"{relative}: {name} has {length} lines"
 
 
-def test_only_the_openers_do_io():
+def test_only_the_openers_do_io(sources):
     """Outside the OPENERS, layers that parse and decide import no I/O, clock or terminal."""
     for path in modules("proc", "jvm", "analysis", "collect"):
         relative = str(path.relative_to(PACKAGE))
         if relative in OPENERS:
             continue
-        used = {name.split(".")[0] for name in source(path).imports} & FORBIDDEN
+        used = {name.split(".")[0] for name in sources[path].imports} & FORBIDDEN
         assert not used, f"{relative} imports {sorted(used)}"
-        calls = {name for _, name, is_plain in source(path).calls if is_plain}
+        calls = {name for _, name, is_plain in sources[path].calls if is_plain}
         assert not calls & {"open", "print", "input"}, relative
 
 
-def test_only_plot_imports_matplotlib_and_only_render_imports_rich():
+def test_only_plot_imports_matplotlib_and_only_render_imports_rich(sources):
     """Each heavy library is imported in one place."""
     for path in modules():
         relative = str(path.relative_to(PACKAGE))
-        names = {name.split(".")[0] for name in source(path).imports}
+        names = {name.split(".")[0] for name in sources[path].imports}
         assert "matplotlib" not in names or relative == "render/pictures/plot.py", relative
         assert "rich" not in names or relative.startswith("render/"), relative
 
 
-def test_no_bare_except_and_no_shell():
+def test_no_bare_except_and_no_shell(sources):
     """No bare `except Exception` but the one in cli.py that reports a bug, and no shell is ever run."""
     for path in modules():
         place = path.relative_to(PACKAGE).name
-        for line, caught in source(path).caught:
+        for line, caught in sources[path].caught:
             assert caught != "", f"{place}:{line}"
             assert caught != "Exception" or place == "cli.py", f"{place}:{line}"
-        text = "\n".join(source(path).lines)
+        text = "\n".join(sources[path].lines)
         assert "shell=True" not in text
         assert "os.system" not in text
 
 
-def test_numbers_in_foreign_text_are_parsed_in_one_place():
+def test_numbers_in_foreign_text_are_parsed_in_one_place(sources):
     """Outside quantities.py, no isdigit(), isnumeric(), isdecimal(), int() or float() on text: they take `²`, `1_000`, `1e999`.
 
     int(x) of what is no text is written round(x), x // 1 or bool sums; a line that must have it says `# a number`.
     """
     for path in modules("proc", "jvm"):
-        for line, name, is_plain in source(path).calls:
+        for line, name, is_plain in sources[path].calls:
             assert name not in ("isdigit", "isnumeric", "isdecimal"), f"{path.name}:{line}: {name}()"
             if is_plain and name in ("int", "float"):
-                assert "# a number" in source(path).lines[line - 1], f"{path.name}:{line}: {name}()"
+                assert "# a number" in sources[path].lines[line - 1], f"{path.name}:{line}: {name}()"

@@ -86,6 +86,8 @@ GROUPS = {
     "network": ("commands/test_tcp_staged", "commands/test_tcp_healthy"),
     # Network namespaces whose tests of one file run side by side, in one worker.
     "namespaces": ("commands/test_tcp_host_staged", "commands/test_tcp_stuck"),
+    # A process whose memory is locked: each reader of it waits.
+    "hung reads": ("checks/test_hung_reads",),
     # One worker starts the browsers, one after the other.
     "browser": (
         "render/test_flamegraph_browser",
@@ -127,6 +129,11 @@ BY_PID = (  # they look at no JVM but their own, and start none whose load or le
 STARTS_JVMS = {"workload", "fake_jvm", "jvm", "jvm_version"}
 
 
+def makes_a_stage(item):
+    """Whether a fixture is made once for all tests of its file: in one worker, or each would make it."""
+    return any(found[-1].scope == "module" for found in item._fixtureinfo.name2fixturedefs.values())
+
+
 @pytest.hookimpl(tryfirst=True)  # xdist reads the groups in the same hook
 def pytest_collection_modifyitems(items):
     for item in items:
@@ -134,9 +141,12 @@ def pytest_collection_modifyitems(items):
         group = next((name for name, places in GROUPS.items() if place.startswith(places)), None)
         if group is None and (not place.startswith(ANYWHERE) or STARTS_JVMS.intersection(item.fixturenames)):
             group = "JVMs by PID" if place.startswith(BY_PID) else "machine"
+        is_live = group not in (None, "browser") or item.get_closest_marker("xdist_group") is not None
+        if group is None and makes_a_stage(item):
+            group = place
         if group is not None and item.get_closest_marker("xdist_group") is None:
             item.add_marker(pytest.mark.xdist_group(group))
-        if group != "browser" and item.get_closest_marker("xdist_group") is not None:
+        if is_live:
             # Whatever else runs on the machine can stretch a delay. What fails twice in a row is no such chance; the
             # report names each test that was run again. Tests that need no live machine are never run again.
             item.add_marker(pytest.mark.flaky(reruns=1))

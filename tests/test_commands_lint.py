@@ -38,14 +38,34 @@ _END = re.compile(r"[;,:.)]?\s+(?=\()|[;,:)](?:\s|$)|[.?!](?:\s|$)|\n|`")  # of 
 _SHELL_SYNTAX = re.compile(r"\s(?:\||\|\||&&|2?>>?|<)\s?")
 
 
-class Texts(ast.NodeVisitor):
+_WITHOUT_TEXT = (ast.expr_context, ast.operator, ast.boolop, ast.unaryop, ast.cmpop)
+
+
+def children(node):
+    """The nodes right below, without those that can hold no text; kept, since each is asked for several times."""
+    found = getattr(node, "below", None)
+    if found is None:
+        found = node.below = [each for each in ast.iter_child_nodes(node) if not isinstance(each, _WITHOUT_TEXT)]
+    return found
+
+
+def walk(node):
+    """A node and all below it, in no order."""
+    todo = [node]
+    while todo:
+        each = todo.pop()
+        yield each
+        todo += children(each)
+
+
+class Texts:
     """Every text that an expression of a module can make, with a hole for each value: (line, text)."""
 
     def __init__(self, tree):
         self.found = []
         self.scopes = [self._names_of(tree)]
         self.returns = {
-            node.name: [each.value for each in ast.walk(node) if isinstance(each, ast.Return)]
+            node.name: [each.value for each in walk(node) if isinstance(each, ast.Return)]
             for node in tree.body
             if isinstance(node, ast.FunctionDef)
         }
@@ -55,12 +75,12 @@ class Texts(ast.NodeVisitor):
     @staticmethod
     def _names_of(scope):
         """The values assigned to each local name; names that are assigned elsewhere are left out."""
-        values, todo = {}, list(ast.iter_child_nodes(scope))
+        values, todo = {}, [*children(scope)]
         while todo:
             node = todo.pop()
             if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)):
                 continue
-            todo += ast.iter_child_nodes(node)
+            todo += children(node)
             if isinstance(node, ast.Assign) and len(node.targets) == 1:
                 targets, value = node.targets[0], node.value
                 if isinstance(targets, ast.Tuple):
@@ -86,30 +106,40 @@ class Texts(ast.NodeVisitor):
                 return scope[name] if all(scope[name]) else None
         return None
 
-    def visit_FunctionDef(self, node):
+    def visit(self, node):
+        """Look at a node and all below it."""
+        if isinstance(node, ast.FunctionDef):
+            self._visit_function(node)
+        elif isinstance(node, ast.AugAssign):
+            self._visit_augmented(node)
+        elif not isinstance(node, (ast.Constant, ast.Name)):
+            self._visit_any(node)
+
+    def _visit_function(self, node):
         self.scopes.append(
-            self._names_of(node) | {each.arg: [None] for each in ast.walk(node.args) if isinstance(each, ast.arg)}
+            self._names_of(node) | {each.arg: [None] for each in walk(node.args) if isinstance(each, ast.arg)}
         )
-        self.generic_visit(node)
+        self._visit_any(node)
         self.scopes.pop()
 
-    def visit_AugAssign(self, node):
+    def _visit_augmented(self, node):
         begun = self.scopes[-1].get(getattr(node.target, "id", None), []) if isinstance(node.op, ast.Add) else []
         for value in filter(None, begun):
             texts = self._together("", [self.texts(value), self.texts(node.value)])
             self.found += [(node.lineno, text) for text in texts if HOLE in text]
-        self.generic_visit(node)
+        self._visit_any(node)
 
-    def generic_visit(self, node):
+    def _visit_any(self, node):
         if isinstance(node, ast.expr) and id(node) not in self._inner and self._is_text(node):
-            self._inner.update(map(id, ast.walk(node)))
+            self._inner.update(map(id, walk(node)))
             self.found += [(node.lineno, text) for text in dict.fromkeys(self.texts(node)) if HOLE in text]
             # What is inside a hole is text of its own.
-            for each in ast.walk(node):
+            for each in walk(node):
                 if isinstance(each, ast.Call) and not self._is_text(each):
                     for argument in (*each.args, *(keyword.value for keyword in each.keywords)):
-                        self._inner.difference_update(map(id, ast.walk(argument)))
-        super().generic_visit(node)
+                        self._inner.difference_update(map(id, walk(argument)))
+        for each in children(node):
+            self.visit(each)
 
     def _is_text(self, node):
         if isinstance(node, ast.JoinedStr):
@@ -119,7 +149,7 @@ class Texts(ast.NodeVisitor):
                 return isinstance(node.left, (ast.Constant, ast.JoinedStr)) and isinstance(self._first(node.left), str)
             return isinstance(node.op, ast.Add) and any(
                 isinstance(each, ast.JoinedStr) or (isinstance(each, ast.Constant) and isinstance(each.value, str))
-                for each in ast.walk(node)
+                for each in walk(node)
             )
         return self._is_join(node) or self._is_format(node)
 
@@ -226,7 +256,7 @@ def offences(source):
         for part in commands_with_holes(text):
             if EXEMPT not in lines[line - 1]:
                 yield line, part.replace(HOLE, "{}")
-    for node in ast.walk(tree):
+    for node in walk(tree):
         if isinstance(node, ast.Call) and getattr(node.func, "attr", getattr(node.func, "id", "")) == "Syntax":
             for argument in node.args:
                 if not isinstance(argument, ast.Constant):

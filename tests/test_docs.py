@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import re
 from pathlib import Path
 
 import click
 import pytest
+from eachof import each_of
 
 from opskit import catalog
 from opskit.catalog import COMMANDS
@@ -64,6 +66,7 @@ PARAGRAPH = re.compile(
 )
 
 
+@functools.cache
 def findings():
     """The paragraphs of docs/findings.md: code -> text."""
     text = (DOCS / "findings.md").read_text(encoding="utf-8")
@@ -76,7 +79,7 @@ def test_the_findings_are_those_of_the_catalog():
     assert findings().keys() == catalog.FINDINGS.keys()
 
 
-@pytest.mark.parametrize("code", catalog.FINDINGS)
+@each_of("code", catalog.FINDINGS)
 def test_every_finding_has_its_paragraph(code):
     """Severity, class and command; meaning, usual causes, how to confirm, fix. Class tidy is always a note."""
     text = findings().get(code, "")

@@ -18,6 +18,7 @@ import iofacts
 import irqresults
 import pytest
 from dentrytrees import TODAY
+from eachof import each_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from limitcases import pids_root
@@ -637,7 +638,7 @@ def test_network_interfaces_of_any_name(root_only, tmp_path):
     assert not os.listdir(tmp_path)
 
 
-@pytest.mark.parametrize("name", FILE_NAMES, ids=ascii)
+@each_of("name", FILE_NAMES)
 def test_commands_for_interfaces_of_any_name(name):
     """The queue's file is one word, also inside of `sh -c`; threads are named by their numbers."""
     result = irqresults.flood()

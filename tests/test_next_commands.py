@@ -18,8 +18,8 @@ def _name(call):
     return getattr(call.func, "attr", getattr(call.func, "id", None))
 
 
-def _calls(path):
-    return (node for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(node, ast.Call))
+def _calls(nodes):
+    return (node for node in nodes if isinstance(node, ast.Call))
 
 
 def _texts(call):
@@ -32,12 +32,12 @@ def _has_next(call):
     return by_name or any(isinstance(each, ast.Call) and _name(each) in _MAKE_COMMANDS for each in call.args)
 
 
-def _codes_by_variable(path):
+def _codes_by_variable(all_nodes):
     """The codes in functions that make a finding of a variable `code` and a command `closer`."""
-    for function in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for function in all_nodes:
         if isinstance(function, ast.FunctionDef):
             nodes = [*ast.walk(function)]
-            makes = [call for call in nodes if isinstance(call, ast.Call) and _name(call) == "Finding"]
+            makes = [call for call in _calls(nodes) if _name(call) == "Finding"]
             names = [{getattr(each, "id", None) for each in call.args} for call in makes]
             if any({"code", "closer"} <= each for each in names):
                 yield from (
@@ -49,8 +49,9 @@ def codes_with_next():
     """The codes of findings with a next command, in all modules of the analysis."""
     found = set()
     for path in ANALYSIS.rglob("*.py"):
-        found.update(_codes_by_variable(path))
-        for call in _calls(path):
+        nodes = [*ast.walk(ast.parse(path.read_text(encoding="utf-8")))]
+        found.update(_codes_by_variable(nodes))
+        for call in _calls(nodes):
             if _has_next(call):
                 found |= _texts(call) & catalog.FINDINGS.keys()
     return found
@@ -58,10 +59,12 @@ def codes_with_next():
 
 def codes_tried():
     """The codes in calls of try_next, in all tests."""
+    sources = (path.read_text(encoding="utf-8") for path in TESTS.rglob("*.py"))
     return {
         text
-        for path in TESTS.rglob("*.py")
-        for call in _calls(path)
+        for source in sources
+        if "try_next" in source
+        for call in _calls(ast.walk(ast.parse(source)))
         if _name(call) == "try_next"
         for text in _texts(call)
     }

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import jsonschema
 import pytest
+from eachof import each_of
 from schemafiles import keeps_to_schema, schema_of
 
 from opskit.catalog import COMMANDS, SCHEMA
@@ -39,7 +40,7 @@ def test_each_is_a_schema(name):
     assert set(schema["required"]) == set(schema["properties"]) >= {"schema", "host", "verdict", "findings", "notes"}
 
 
-@pytest.mark.parametrize("golden", GOLDENS, ids=lambda path: path.stem)
+@each_of("golden", GOLDENS)
 def test_every_golden_keeps_to_its_schema(golden):
     """The file's name begins with the command's."""
     name = max((name for name in NAMES if re.match(rf"{name}(-|$)", golden.stem)), key=len)

@@ -6,6 +6,7 @@ import os
 import subprocess
 
 import pytest
+from eachof import each_of
 from hypothesis import given
 from hypothesis import strategies as st
 from shellwords import HOSTILE, check_syntax, words_of
@@ -17,7 +18,7 @@ NAMES = st.binary(min_size=1, max_size=12).map(
 )
 
 
-@pytest.mark.parametrize("name", HOSTILE)
+@each_of("name", HOSTILE)
 def test_a_hostile_name_is_one_word(name):
     """A shell reads any name as one word, and runs nothing."""
     line = command("x", *operands(name, "/tmp/" + name))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from opskit.analysis.doctor.seen import Gap, Outcome
+from opskit.checks.gaps import no_rates
 from opskit.proc.files.pressure import NONE_HERE
 from opskit.quantities import percent, plural
 
@@ -29,7 +30,7 @@ def check(look: Look) -> Outcome:
     if facts.quota is not None:
         looked_at.append(f"a quota of {facts.quota.cpus:g} CPUs")
     if not look.host.fs.is_live:
-        gaps.append(Gap("cpu", "use of the CPUs", "a copy has no rates"))
+        gaps += no_rates("cpu", "use of the CPUs")
     elif not facts.cpus:
         gaps.append(Gap("cpu", "use of the CPUs", f"{look.host.fs.proc}/stat shows none"))
     if facts.averages is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from opskit.analysis.doctor.seen import Gap, Outcome
+from opskit.checks.gaps import no_rates
 from opskit.quantities import plural
 
 if TYPE_CHECKING:
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 def check(look: Look) -> Outcome:
     """Judge one window. Threads are read only where some wait or a CPU is in full use."""
     if not look.host.fs.is_live:
-        return Outcome(gaps=(Gap("cswitch", "waits for a CPU", "a copy has no rates"),))
+        return Outcome(gaps=no_rates("cswitch", "waits for a CPU"))
     from opskit.analysis.cswitch.quick import judge_quickly
     from opskit.collect.cswitch.quick import look_quickly
 

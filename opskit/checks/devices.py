@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from opskit.analysis.doctor.seen import Gap, Outcome
+from opskit.analysis.doctor.seen import Outcome
 from opskit.analysis.host.devices import judge_devices, looked_at
+from opskit.checks.gaps import no_rates
 from opskit.collect.host.device_errors import collect_device_errors
 
 if TYPE_CHECKING:
@@ -17,5 +18,5 @@ def check(look: Look) -> Outcome:
     if look.pids:
         return Outcome()
     facts = collect_device_errors(look.host, look.window_s)
-    gaps = () if look.window_s else (Gap("devices", "errors in a window", "a copy has no rates"),)
+    gaps = () if look.window_s else no_rates("devices", "errors in a window")
     return Outcome(judge_devices(facts), looked_at(facts), gaps)

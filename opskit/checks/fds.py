@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from opskit.analysis.doctor.seen import Outcome
-from opskit.checks.denied import denied
+from opskit.checks.gaps import denied
 from opskit.collect.fds.quick import collect_quick
 from opskit.proc.files.limits import is_nearly_full
 from opskit.quantities import plural

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from opskit.analysis.doctor.seen import Gap, Outcome
 from opskit.analysis.hsperf_check.alone import alone
 from opskit.analysis.hsperf_check.judge import judge
+from opskit.checks.gaps import why_denied
 from opskit.collect.hsperf_check import Request, collect
 from opskit.quantities import plural
 
@@ -19,14 +20,10 @@ def check(look: Look) -> Outcome:
     facts = collect(look.host, Request(look.pids, quick=True))
     number = len(facts.around)
     gaps = (
-        [Gap("hsperf-check", f"attach files of {plural(len(facts.notes), 'JVM')}", _why(look))] if facts.notes else []
+        [Gap("hsperf-check", f"attach files of {plural(len(facts.notes), 'JVM')}", why_denied())] if facts.notes else []
     )
     if number and facts.is_copy:
         gaps = [Gap("hsperf-check", f"attach sockets of {plural(number, 'JVM')}", "a copy has no sockets")]
     return Outcome(
         alone(judge(facts)), [f"attach files of {plural(number, 'JVM')}"] if number or not look.pids else (), gaps
     )
-
-
-def _why(look: Look) -> str:
-    return "permission denied" if look.host.is_root else "permission denied: run as root"

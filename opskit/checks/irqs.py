@@ -4,34 +4,29 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from opskit.analysis.doctor.places import pid_of
 from opskit.analysis.doctor.seen import Gap, Outcome
+from opskit.checks.gaps import no_rates
 from opskit.quantities import plural
 
 if TYPE_CHECKING:
-    from opskit.analysis.finding import Entity
     from opskit.checks.look import Look
 
 
 def check(look: Look) -> Outcome:
     """Judge one window. Of processes: the threads that are pinned to such a CPU."""
     if not look.host.fs.is_live:
-        return Outcome(gaps=(Gap("irqs", "rates of interrupts", "a copy has no rates"),))
+        return Outcome(gaps=no_rates("irqs", "rates of interrupts"))
     from opskit.analysis.irqs.judge import judge
     from opskit.collect.irqs.quick import QuickCollector
 
     facts = QuickCollector(look.host, look.window_s, look.pids).look()
     found = judge(facts).findings
     if look.pids:
-        found = tuple(each for each in found if _pid_of(each.entity) in look.pids)
+        found = tuple(each for each in found if pid_of(each.entity) in look.pids)
     gaps = [Gap("irqs", *_in_two(line)) for line in facts.missing]
     looked_at = (plural(len(facts.cpus), "CPU"), plural(len(facts.interrupts), "interrupt"))
     return Outcome(found, looked_at, gaps)
-
-
-def _pid_of(entity: Entity | None) -> int | str | None:
-    while entity is not None and entity.kind != "process":
-        entity = entity.inside
-    return None if entity is None else entity.id
 
 
 def _in_two(line: str) -> tuple[str, str]:

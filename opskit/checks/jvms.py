@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from opskit.analysis.doctor.seen import Gap, Outcome
 from opskit.analysis.jvm_window import judge
+from opskit.checks.gaps import no_rates, why_denied
 from opskit.collect.jvm_window import Request, collect
 from opskit.quantities import plural
 
@@ -24,15 +25,14 @@ def check(look: Look) -> Outcome:
 
 
 def _gaps(look: Look, facts: Facts) -> Iterator[Gap]:
-    root = "permission denied" if look.host.is_root else "permission denied: run as root"
     if facts.denied:
-        yield Gap("jvms", f"whether {plural(facts.denied, 'process is a JVM', 'processes are JVMs')}", root)
+        yield Gap("jvms", f"whether {plural(facts.denied, 'process is a JVM', 'processes are JVMs')}", why_denied())
     if facts.closed:
-        yield Gap("jvms", f"GC of {plural(facts.closed, 'JVM')}", root)
+        yield Gap("jvms", f"GC of {plural(facts.closed, 'JVM')}", why_denied())
     if facts.without:
         yield Gap("jvms", f"GC of {plural(facts.without, 'JVM')}", "without hsperfdata counters")
     if facts.pairs and not facts.window_s:
-        yield Gap("jvms", f"GC and throttling of {plural(len(facts.pairs), 'JVM')}", "a copy has no rates")
+        yield from no_rates("jvms", f"GC and throttling of {plural(len(facts.pairs), 'JVM')}")
     if facts.left_out:
         yield Gap("jvms", plural(facts.left_out, "more JVM"), "too many for a short window: name them")
     if facts.unlike:
@@ -44,7 +44,7 @@ def _gaps(look: Look, facts: Facts) -> Iterator[Gap]:
             "jvms", f"deadlocks of {plural(facts.unwatched, 'more JVM')}", "too many for a short window: name them"
         )
     if facts.unread:
-        yield Gap("jvms", f"deadlocks of {plural(facts.unread, 'JVM')}", root)
+        yield Gap("jvms", f"deadlocks of {plural(facts.unread, 'JVM')}", why_denied())
     if facts.pairs and not look.ask:
         yield Gap(
             "java-threads",

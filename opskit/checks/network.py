@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from opskit.analysis.doctor.seen import Gap, Outcome
+from opskit.analysis.doctor.seen import Outcome
 from opskit.analysis.host.network import judge
+from opskit.checks.gaps import no_rates
 from opskit.collect.host.network import collect
 from opskit.quantities import plural
 
@@ -18,5 +19,5 @@ def check(look: Look) -> Outcome:
     if look.pids:
         return Outcome()
     facts = collect(look.host, look.window_s)
-    gaps = () if look.window_s else (Gap("network", "errors and drops of interfaces", "a copy has no rates"),)
+    gaps = () if look.window_s else no_rates("network", "errors and drops of interfaces")
     return Outcome(judge(facts), [plural(facts.interfaces, "network interface")], gaps)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from opskit.analysis.doctor.seen import Gap, Outcome
-from opskit.checks.denied import denied
+from opskit.checks.gaps import denied
 from opskit.collect.pipes_quick import collect_quick
 from opskit.quantities import plural
 

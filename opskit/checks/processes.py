@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from opskit.analysis.doctor.seen import Gap, Outcome
 from opskit.analysis.host.processes import judge
+from opskit.checks.gaps import why_denied
 from opskit.collect.host.processes import collect
 from opskit.quantities import plural
 
@@ -21,7 +22,7 @@ def check(look: Look) -> Outcome:
     looked_at = [plural(facts.processes, "process", "processes"), plural(facts.zombies, "lasting zombie")]
     gaps = []
     if facts.denied:
-        gaps.append(Gap("processes", plural(facts.denied, "process", "processes"), "permission denied: run as root"))
+        gaps.append(Gap("processes", plural(facts.denied, "process", "processes"), why_denied()))
     if facts.is_hidden:
         gaps.append(Gap("processes", "processes of other users", "hidden (hidepid): run as root"))
     return Outcome(judge(facts), looked_at, gaps)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from opskit.analysis.doctor.seen import Gap, Outcome
 from opskit.analysis.tcp.quick import judge_quick, needs_owners
-from opskit.checks.denied import why_denied
+from opskit.checks.gaps import why_denied
 from opskit.collect.tcp.collect import Collector
 from opskit.collect.tcp.facts import Request
 from opskit.quantities import plural

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from opskit.analysis.doctor.seen import Gap, Outcome
+from opskit.analysis.doctor.seen import Outcome
+from opskit.checks.gaps import no_rates
 from opskit.quantities import plural
 
 if TYPE_CHECKING:
@@ -22,9 +23,8 @@ def check(look: Look) -> Outcome:
     from opskit.collect.host.thermal import collect
 
     facts = collect(look.host, look.window_s)
-    gaps: tuple[Gap, ...] = ()
-    if facts.slowed and not look.host.fs.is_live:
-        gaps = (Gap("thermal", "whether CPUs are slowed down now", "a copy has no rates"),)
+    is_unknown = facts.slowed and not look.host.fs.is_live
+    gaps = no_rates("thermal", "whether CPUs are slowed down now") if is_unknown else ()
     return Outcome(judge(facts), [*_looked_at(facts)], gaps)
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from opskit.proc.cgroup.limits import oom_kills
-from opskit.proc.cgroup.tree import controller_root, visible_levels
+from opskit.proc.cgroup.sweep import cgroups_of
+from opskit.proc.cgroup.tree import controller_root, is_at_or_below
 from opskit.proc.files.boot_time import parse_uptime
 from opskit.proc.files.vmstat import parse_vmstat
 from opskit.proc.fs import DENIED
@@ -74,9 +75,7 @@ def _count(host: Host, pids: Sequence[int]) -> Mapping[str, int]:
     if not pids:
         counted = host.fs.maybe(parse_vmstat, "vmstat", default={}).get("oom_kill")
         return {} if counted is None else {"/": counted}
-    found: dict[str, int] = {}
-    for pid in pids:
-        found.update(oom_kills(host.fs, visible_levels(host.fs, pid, "memory")[0]))
+    found = oom_kills(host.fs, cgroups_of(host.fs, pids, "memory"))
     return {path: number for path, number in found.items() if path != "/"}
 
 
@@ -135,4 +134,4 @@ def _is_gone(fs: ProcFS, cgroup: str | None, top: Level | None, *, other_pids: b
 
 def _is_in(kill: QuickKill, paths: frozenset[str]) -> bool:
     path = kill.own or kill.cgroup or ""
-    return any(path == each or path.startswith(f"{each}/") for each in paths)
+    return any(is_at_or_below(path, each) for each in paths)

@@ -354,16 +354,15 @@ class ProcFS:
 
     def _of_fds(self, read: FdReader[T], parts: tuple[object, ...]) -> list[T]:
         """Read the fd directory PROC/parts/fd."""
-        if self.kept is not None:
-            path = self.path(*parts, "fd")
-            return self.kept.ask(path, self._list_fds, read, path)
-        return self._list_fds(read, self.path(*parts, "fd"))
+        path = self.path(*parts, "fd")
+        return _read_fds(read, path) if self.kept is None else self.kept.ask(path, _read_fds, read, path)
 
-    def _list_fds(self, read: FdReader[T], directory_path: str) -> list[T]:
-        path = os.fsencode(directory_path)
-        directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            # A path gives names as bytes, which cost less than those of an open directory.
-            return fd_directory.read_all(read, directory, lambda: os.listdir(path))
-        finally:
-            os.close(directory)
+
+def _read_fds(read: FdReader[T], directory_path: str) -> list[T]:
+    path = os.fsencode(directory_path)
+    directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        # A path gives names as bytes, which cost less than those of an open directory.
+        return fd_directory.read_all(read, directory, lambda: os.listdir(path))
+    finally:
+        os.close(directory)

@@ -6,6 +6,7 @@ import os
 import threading
 
 import pytest
+from eachof import each_of
 from lesser import call
 
 from opskit.errors import BadInput
@@ -87,9 +88,7 @@ def test_each_is_read_once(fs):
     )
 
 
-@pytest.mark.parametrize(
-    "path", [*(f"/proc/{each}" for each in COUNTED), *(f"/sys/fs/cgroup/a/{each}" for each in CGROUP)]
-)
+@each_of("path", [*(f"/proc/{each}" for each in COUNTED), *(f"/sys/fs/cgroup/a/{each}" for each in CGROUP)])
 def test_a_counter_is_read_each_time(path):
     """A rate needs two values."""
     values = iter(range(9))

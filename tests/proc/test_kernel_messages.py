@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
+from eachof import each_of
 
 from opskit.proc.kernel_messages import first_stamp_s, read_message, read_ring
 
@@ -114,15 +114,16 @@ UNTOLD = [
 ]
 
 
-@pytest.mark.parametrize(("text", "kind", "subject"), TOLD, ids=range(len(TOLD)))
-def test_messages_of_real_kernels(text, kind, subject):
+@each_of("told", TOLD)
+def test_messages_of_real_kernels(told):
     """The kind of each, and what it is about."""
+    text, kind, subject = told
     found = read_message(text)
     assert found is not None
     assert (found.kind, found.subject) == (kind, subject)
 
 
-@pytest.mark.parametrize("text", UNTOLD, ids=range(len(UNTOLD)))
+@each_of("text", UNTOLD)
 def test_what_is_no_error(text):
     """Usual messages, and text that a user chose, tell nothing."""
     assert read_message(text) is None

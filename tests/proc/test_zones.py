@@ -8,6 +8,7 @@ import sys
 from datetime import datetime, timezone
 
 import pytest
+from eachof import each_of
 
 from opskit.proc.fs import ProcFS
 from opskit.proc.treefs import TreeFS
@@ -20,8 +21,8 @@ needs_zones = pytest.mark.skipif(not os.path.exists("/usr/share/zoneinfo/Europe/
 
 
 @needs_zones
-@pytest.mark.parametrize("now", [SUMMER, WINTER, datetime(2050, 7, 1, 12, tzinfo=timezone.utc)])
-@pytest.mark.parametrize(
+@each_of("now", [SUMMER, WINTER, datetime(2050, 7, 1, 12, tzinfo=timezone.utc)])
+@each_of(
     "tz",
     ["", ":", "UTC", "UTC0", "Europe/Berlin", ":America/Los_Angeles", "posix/Asia/Kolkata", "Asia/Kathmandu", "JST-9", "<+0545>-5:45",
      "CET-1CEST,M3.5.0,M10.5.0/3", "PST8PDT,M3.2.0,M11.1.0", "Europe/Berln", "nothing", "/usr/share/zoneinfo/Asia/Tokyo", "AAA24:59"],
@@ -94,8 +95,8 @@ def test_what_is_no_rule(rule):
 
 
 @needs_zones
-@pytest.mark.parametrize("year", range(2024, 2036))
-@pytest.mark.parametrize(
+@each_of("year", range(2024, 2036))
+@each_of(
     "rule", ["CET-1CEST,M3.5.0,M10.5.0/3", "AEST-10AEDT,M10.1.0,M4.1.0/3", "XST3XDT,J60/0,J300/25:30", "XST3XDT,59,299", "IST-1GMT0,M10.5.0,M3.5.0/1", "PST8PDT"],
 )  # fmt: skip
 def test_rules_over_the_years(rule, year):

@@ -37,7 +37,8 @@ class AtOnce:
         self._bodies[body.__name__] = body
 
         def run(outcomes):
-            outcomes[body.__name__].result()
+            outcome = outcomes.pop(body.__name__, None)  # a test that is run again runs its body anew
+            body() if outcome is None else outcome.result()
 
         run.__name__, run.__doc__ = body.__name__, body.__doc__
         return run

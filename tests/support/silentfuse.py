@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import stat
@@ -53,7 +54,8 @@ class SilentFuse:
             if operation in (_READ, _WRITE) and self.delay_s:
                 self.hurry.wait(self.delay_s)
             error, body = self._answer(operation, node, message)
-            os.write(self._device, _OUT.pack(_OUT.size + len(body), -error, unique) + body)
+            with contextlib.suppress(FileNotFoundError):  # the request was interrupted meanwhile
+                os.write(self._device, _OUT.pack(_OUT.size + len(body), -error, unique) + body)
 
     def _answer(self, operation: int, node: int, message: bytes) -> tuple[int, bytes]:
         if operation == _INIT:

@@ -11,6 +11,7 @@ from opskit.analysis.finding import HOST, Entity, Finding, most_severe_first
 from opskit.analysis.io.host import host_findings
 from opskit.analysis.io.waits import wait_of
 from opskit.analysis.thresholds import IO_LIMIT_SHARE
+from opskit.proc.cgroup.tree import is_at_or_below
 from opskit.quantities import agreeing, duration, listed, percent, plural, size, whole
 from opskit.shell import command
 
@@ -98,7 +99,7 @@ def _used(limit: IoLimit) -> str:
 
 
 def _is_in(waiter: Waiter, path: str) -> bool:
-    return any(each == path or each.startswith(f"{path}/") for each in waiter.cgroups)
+    return any(is_at_or_below(each, path) for each in waiter.cgroups)
 
 
 def _pressure(quick: QuickIo) -> Iterator[Finding]:

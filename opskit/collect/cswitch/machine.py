@@ -10,7 +10,7 @@ from opskit.proc.cgroup.limits import quota_cpus, throttling
 from opskit.proc.cgroup.tree import is_machine_root, visible_levels
 from opskit.proc.files.cpu_times import parse_cpu_times, parse_switches
 from opskit.proc.files.loadavg import parse_loadavg
-from opskit.proc.files.pressure import parse_pressure
+from opskit.proc.files.pressure import parse_pressure, waiting_share
 from opskit.proc.files.softirqs import parse_softirqs, softirqs_since
 from opskit.proc.fs import optional
 from opskit.records import NamedTuple
@@ -100,9 +100,7 @@ def switches(first: Moment, last: Moment) -> float | None:
 
 def pressure(first: Moment, last: Moment) -> float | None:
     """The share of the time in which some task waited for a CPU."""
-    if first.pressure_us is None or last.pressure_us is None:
-        return None
-    return min(1.0, max(0, last.pressure_us - first.pressure_us) / 1e6 / max(last.at_s - first.at_s, 1e-6))
+    return waiting_share(first.pressure_us, last.pressure_us, max(last.at_s - first.at_s, 1e-6))
 
 
 class Quotas:

@@ -14,13 +14,13 @@ from opskit.collect.cswitch.sweep import Reading, Sweep
 from opskit.collect.process_names import name_process
 from opskit.collect.windows import uneven_moments
 from opskit.proc.cgroup.limits import quota_cpus, throttling
-from opskit.proc.cgroup.sweep import all_cgroups
-from opskit.proc.cgroup.tree import Level, visible_levels
+from opskit.proc.cgroup.sweep import all_cgroups, cgroups_of
+from opskit.proc.cgroup.tree import Level, is_at_or_below, visible_levels
 from opskit.proc.cpu_topology import read_cpuset, read_topology
 from opskit.proc.files.stat import parse_stat
 from opskit.proc.fs import DENIED, GONE, optional
 from opskit.proc.namespaces import in_initial
-from opskit.quantities import integer, integers
+from opskit.quantities import integer
 from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
@@ -148,13 +148,8 @@ class _Quotas:
 
     def __init__(self, host: Host, pids: Sequence[int]) -> None:
         self._host, fs = host, host.fs
-        levels: dict[str, Level] = {}
-        if pids:
-            levels = {each.directory: each for pid in pids for each in visible_levels(fs, pid, "cpu")[0]}
-        else:
-            levels = {each.directory: each for each in all_cgroups(fs, "cpu")}
         self._first: list[tuple[Level, float, Throttling]] = []
-        for level in levels.values():
+        for level in cgroups_of(fs, pids, "cpu") if pids else all_cgroups(fs, "cpu"):
             cpus = quota_cpus(fs, level)
             if cpus is not None:
                 self._first.append((level, cpus, throttling(fs, level)))
@@ -274,13 +269,12 @@ def _members(
     host: Host, quota: CgroupQuota, processes: Sequence[ProcessWaits], owned: Mapping[int, Owned]
 ) -> tuple[ProcessWaits, ...]:
     """The processes of a cgroup that waited most; where none is known, those that it lists."""
-    below = "/" if quota.path == "/" else f"{quota.path}/"
-    found = [each for each in processes if f"{owned[each.process.pid].cgroup or ''}/".startswith(below)]
+    found = [each for each in processes if is_at_or_below(owned[each.process.pid].cgroup or "", quota.path)]
     if found:
         return tuple(found)
     level = Level(quota.path, quota.directory, quota.version)
     for each in (level, *level.children(host.fs)):
-        pids = integers((each.load(host.fs, "cgroup.procs") or "").split()[:_MOST_MEMBERS]) or []
+        pids = each.pids(host.fs)[:_MOST_MEMBERS]
         living = [_named(host, process) for pid in pids if not (process := host.process(pid)).has_ended]
         if living:
             return tuple(ProcessWaits(process, 0.0, None, None, 0, None) for process in living)

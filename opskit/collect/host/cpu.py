@@ -10,7 +10,7 @@ from opskit.proc.cgroup.limits import cpu_limit
 from opskit.proc.cgroup.tree import visible_levels
 from opskit.proc.files.cpu_times import parse_cpu_list, parse_cpu_times
 from opskit.proc.files.loadavg import parse_loadavg
-from opskit.proc.files.pressure import parse_averages, parse_pressure
+from opskit.proc.files.pressure import parse_averages, parse_pressure, waiting_share
 from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
@@ -54,13 +54,10 @@ def collect(host: Host, window_s: float) -> Facts:
     runnable = [*_runnable(host, begun_s + window_s)] if host.fs.is_live else []
     last, now_us = _times(host), _waited_us(host)
     passed_s = max(host.monotonic() - begun_s, 1e-6) if host.fs.is_live else 0.0
-    pressure = None
-    if passed_s and waited_us is not None and now_us is not None:
-        pressure = min(1.0, max(0, now_us - waited_us) / 1e6 / passed_s)
     levels = visible_levels(host.fs, "self", "cpu")[0]
     quota = cpu_limit(host.fs, levels) if levels else None
     return Facts(
-        passed_s, cpu_use(first, last), _iowait(first, last), len(last), pressure,
+        passed_s, cpu_use(first, last), _iowait(first, last), len(last), waiting_share(waited_us, now_us, passed_s),
         host.fs.maybe(parse_averages, "pressure", "cpu", default={}).get("some"), host.fs.maybe(parse_loadavg, "loadavg"), _offline(host),
         quota if quota is not None and quota.cpus is not None else None,
         sum(runnable) / len(runnable) if runnable else None,

@@ -9,7 +9,7 @@ from opskit.proc.cgroup.sweep import all_cgroups
 from opskit.proc.cgroup.tree import visible_levels
 from opskit.proc.compressed import read_zram_bytes
 from opskit.proc.files.meminfo import parse_meminfo
-from opskit.proc.files.pressure import NONE_HERE, Averages, parse_averages, parse_pressures
+from opskit.proc.files.pressure import NONE_HERE, Averages, parse_averages, parse_pressures, waiting_share
 from opskit.proc.files.vmstat import parse_vmstat
 from opskit.quantities import plural
 from opskit.records import NamedTuple
@@ -133,12 +133,7 @@ def _totals(fs: ProcFS, level: Level) -> Mapping[str, int]:
 
 
 def _shares(before: Mapping[str, int], after: Mapping[str, int], elapsed_s: float) -> tuple[float | None, float | None]:
-    some, full = (
-        min(1.0, max(0.0, (after[name] - before[name]) / 1e6 / elapsed_s))
-        if elapsed_s and name in before and name in after
-        else None
-        for name in ("some", "full")
-    )
+    some, full = (waiting_share(before.get(name), after.get(name), elapsed_s) for name in ("some", "full"))
     return some, full
 
 

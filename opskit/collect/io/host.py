@@ -10,7 +10,7 @@ from opskit.collect.io.processes import Scan, done, read_stats, scan
 from opskit.collect.io.stalls import Stalls
 from opskit.collect.schedule import window_end_s
 from opskit.proc.files.meminfo import parse_meminfo
-from opskit.proc.files.pressure import parse_pressures
+from opskit.proc.files.pressure import parse_pressures, waiting_share
 from opskit.proc.fs import optional
 from opskit.proc.process import Process
 from opskit.proc.visibility import coverage_lines
@@ -163,6 +163,4 @@ def _sum(rates: Iterator[Rates | None]) -> Rates:
 
 
 def _share(before: _Reading, after: _Reading, name: str, window_s: float) -> float | None:
-    """The share of the window that a total in us grew by; None: the kernel has no such pressure."""
-    first, last = before.pressure.get(name), after.pressure.get(name)
-    return None if first is None or last is None else min(1.0, max(0.0, (last - first) / 1e6 / window_s))
+    return waiting_share(before.pressure.get(name), after.pressure.get(name), window_s)

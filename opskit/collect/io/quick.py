@@ -9,9 +9,9 @@ from opskit.collect.io.facts import Facts, IoLimit, ProcessIo
 from opskit.collect.io.sleeps import may_wait_for_fuse
 from opskit.collect.io.stalls import Stalls
 from opskit.proc.cgroup.io import device_limits
-from opskit.proc.cgroup.sweep import all_cgroups
-from opskit.proc.cgroup.tree import parse_cgroup, visible_levels
-from opskit.proc.files.pressure import NONE_HERE, Averages, parse_averages, parse_pressures
+from opskit.proc.cgroup.sweep import all_cgroups, cgroups_of
+from opskit.proc.cgroup.tree import parse_cgroup
+from opskit.proc.files.pressure import NONE_HERE, Averages, parse_averages, parse_pressures, waiting_share
 from opskit.proc.files.stat import ProcStat, parse_stat
 from opskit.proc.fs import optional
 from opskit.proc.process import Process, command_name
@@ -95,7 +95,7 @@ class _Look:
         after = self._read()
         elapsed_s = max(after.at_s - before.at_s, 1e-6)
         some, full = (
-            _share(before.pressure.get(name), after.pressure.get(name), elapsed_s) for name in ("some", "full")
+            waiting_share(before.pressure.get(name), after.pressure.get(name), elapsed_s) for name in ("some", "full")
         )
         averages = fs.maybe(parse_averages, "pressure", "io", default={}).get("some")
         stalled = self._stalls.threads()
@@ -113,7 +113,7 @@ class _Look:
         pressed = {
             path: share
             for path, total in after.pressed.items()
-            if (share := _share(before.pressed.get(path), total, elapsed_s)) is not None
+            if (share := waiting_share(before.pressed.get(path), total, elapsed_s)) is not None
         }
         return QuickIo(facts, limits, pressed, waiters, averages, self._seen, tuple(self._missing(uncounted, some)))
 
@@ -191,11 +191,8 @@ def _levels_of(host: Host, pids: Sequence[int]) -> tuple[Level, ...]:
     fs = host.fs
     if not pids:
         return (all_cgroups(fs, "blkio") or all_cgroups(fs, "io"))[:_MOST_CGROUPS]
-    found: dict[str, Level] = {}
-    for pid in pids:
-        levels = visible_levels(fs, pid, "blkio")[0] or visible_levels(fs, pid, "io")[0]
-        found.update((level.path, level) for level in levels if level.path != "/")
-    return tuple(found.values())
+    found = cgroups_of(fs, pids, "blkio") or cgroups_of(fs, pids, "io")
+    return tuple(level for level in found if level.path != "/")
 
 
 def _limits(before: Sequence[DeviceLimit], after: Sequence[DeviceLimit], elapsed_s: float) -> Iterable[IoLimit]:
@@ -208,8 +205,3 @@ def _limits(before: Sequence[DeviceLimit], after: Sequence[DeviceLimit], elapsed
 
 def _added(then: int | None, now: int | None) -> int | None:
     return None if then is None or now is None else max(0, now - then)
-
-
-def _share(then: int | None, now: int | None, elapsed_s: float) -> float | None:
-    """Of the window, by totals in us."""
-    return None if then is None or now is None else min(1.0, max(0.0, (now - then) / 1e6 / elapsed_s))

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 from opskit.proc.cgroup.limits import pids_limit
 from opskit.proc.cgroup.sweep import all_cgroups
+from opskit.proc.cgroup.tree import is_at_or_below
 from opskit.proc.files.limits import UNLIMITED, is_nearly_full, parse_soft_limits
 from opskit.proc.files.loadavg import parse_loadavg
 from opskit.proc.files.stat import parse_stat
 from opskit.proc.files.status import parse_status
 from opskit.proc.namespaces import INITIAL, namespace
 from opskit.proc.visibility import hides_processes
-from opskit.quantities import integer
 from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
@@ -125,12 +125,8 @@ def _named(host: Host, pid: int) -> Named:
 
 def _members(host: Host, level: Level, all_: Iterable[Level]) -> Members:
     """Those of a cgroup: the PIDs in it and below."""
-    below = f"{level.path.rstrip('/')}/"
-    pids: dict[int, None] = {}
-    for each in all_:
-        if each.path == level.path or each.path.startswith(below):
-            words = (each.load(host.fs, "cgroup.procs") or "").split()
-            pids.update(dict.fromkeys(pid for word in words if (pid := integer(word))))  # 0: of another PID namespace
+    groups = (each for each in all_ if is_at_or_below(each.path, level.path))
+    pids = dict.fromkeys(pid for each in groups for pid in each.pids(host.fs))
     best: tuple[int, int] | None = None
     for pid in [*pids][:_MOST_MEMBERS]:
         stat = host.fs.maybe(parse_stat, pid, "stat")

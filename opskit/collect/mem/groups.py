@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from opskit.proc.cgroup.limits import memory_limit_of
 from opskit.proc.cgroup.memory import MemoryGroup, memory_groups, read_limit
-from opskit.proc.cgroup.sweep import MOST_CGROUPS, all_cgroups
-from opskit.proc.cgroup.tree import visible_levels
+from opskit.proc.cgroup.sweep import all_cgroups
+from opskit.proc.cgroup.tree import MOST_CGROUPS, visible_levels
 from opskit.proc.files.stat import parse_stat
 from opskit.proc.files.status import parse_status
 from opskit.proc.namespaces import in_initial
 from opskit.proc.process import command_name
-from opskit.quantities import integer, plural
+from opskit.quantities import plural
 from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from opskit.host import Host
     from opskit.proc.cgroup.tree import Level
@@ -114,14 +115,8 @@ def _above(level: Level) -> tuple[str, ...]:
 def _holder(host: Host, level: Level) -> Holder | None:
     """Of the cgroup's processes and those of the cgroups below it."""
     fs = host.fs
-    waiting = [level]
-    pids: list[int] = []
-    while waiting and len(pids) < _MOST_MEMBERS:
-        each = waiting.pop()
-        pids += _pids((each.load(fs, "cgroup.procs") or "").split())
-        waiting += each.children(fs)
     members = []
-    for pid in pids[:_MOST_MEMBERS]:
+    for pid in islice((pid for each in level.with_those_below(fs) for pid in each.pids(fs)), _MOST_MEMBERS):
         status = fs.maybe(parse_status, pid, "status")
         if status is not None:
             held = (status.bytes_of("RssAnon") or status.bytes_of("VmRSS") or 0) + (status.bytes_of("RssShmem") or 0)
@@ -131,7 +126,3 @@ def _holder(host: Host, level: Level) -> Holder | None:
     held, pid = max(members)
     stat = fs.maybe(parse_stat, pid, "stat")
     return Holder(pid, command_name(fs, pid), held, stat and stat.start_ticks)
-
-
-def _pids(words: Iterable[str]) -> list[int]:
-    return [pid for word in words if (pid := integer(word))]  # 0: outside of our PID namespace

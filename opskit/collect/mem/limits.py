@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from opskit.collect.mem.facts import HostMemory, Member, Unheld, unmapped_shmem_bytes
@@ -10,14 +11,11 @@ from opskit.proc.cgroup.tree import visible_levels
 from opskit.proc.compressed import read_arc
 from opskit.proc.files.meminfo import parse_meminfo
 from opskit.proc.files.status import Status, parse_status
-from opskit.quantities import integer, signed
+from opskit.quantities import signed
 from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from opskit.host import Host
-    from opskit.proc.cgroup.tree import Level
     from opskit.proc.fs import ProcFS
 
 _MOST_CGROUPS, _MOST_MEMBERS = 1000, 200  # below one that a process shares; each costs some reads
@@ -109,26 +107,13 @@ def read_members(fs: ProcFS, pid: int, group: MemoryGroup) -> tuple[tuple[Member
     """The processes in a cgroup of this process and in those below it, and how many more there are; those that hold most first."""
     levels, _ = visible_levels(fs, pid, "memory")
     top = next((level for level in levels if level.path == group.path), None)
-    pids = sorted({each for level in _below(fs, top) for each in _pids(fs, level)}) if top is not None else []
+    groups = islice(top.with_those_below(fs), _MOST_CGROUPS) if top is not None else ()
+    pids = sorted({each for level in groups for each in level.pids(fs)})
     wanted = [pid, *(each for each in pids if each != pid)] if pid in pids else pids
     read = [(each, fs.maybe(parse_status, each, "status")) for each in wanted[:_MOST_MEMBERS]]
     members = [_member(each, status) for each, status in read if status is not None]
     members.sort(key=lambda member: -((member.anon_bytes or 0) + (member.shmem_bytes or 0)))
     return tuple(members), max(0, len(wanted) - _MOST_MEMBERS)
-
-
-def _below(fs: ProcFS, top: Level) -> Iterator[Level]:
-    waiting, seen = [top], 0
-    while waiting and seen < _MOST_CGROUPS:
-        level = waiting.pop()
-        seen += 1
-        yield level
-        waiting += level.children(fs)
-
-
-def _pids(fs: ProcFS, level: Level) -> Iterator[int]:
-    words = (level.load(fs, "cgroup.procs") or "").split()
-    return (pid for word in words if (pid := integer(word)))  # 0: outside of our pid namespace
 
 
 def _member(pid: int, status: Status) -> Member:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from opskit.proc.cgroup.tree import Level, controller_root, is_machine_root
+from opskit.proc.cgroup.tree import MOST_CGROUPS, Level, controller_root, is_machine_root, visible_levels
 from opskit.proc.fs import optional
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from opskit.proc.fs import ProcFS
 
-MOST_CGROUPS = 20_000
 _LINKS_WITHOUT_CHILDREN = 2  # kernfs counts a link for each directory below
 
 
@@ -25,6 +26,12 @@ def all_cgroups(fs: ProcFS, controller: str) -> tuple[Level, ...]:
     if fs.kept is None:
         return _below(fs, root)
     return fs.kept.once(("cgroups", root), lambda: _below(fs, root))
+
+
+def cgroups_of(fs: ProcFS, pids: Iterable[int], controller: str) -> tuple[Level, ...]:
+    """The visible cgroups of these processes and those above, each once."""
+    found = {level.directory: level for pid in pids for level in visible_levels(fs, pid, controller)[0]}
+    return tuple(found.values())
 
 
 def _below(fs: ProcFS, root: Level) -> tuple[Level, ...]:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 _LONGEST_PATH = 4096  # PATH_MAX
+MOST_CGROUPS = 20_000
 _DEEPEST_ROOT = 32  # a namespace's root deeper below a mount is not searched for
 
 
@@ -60,6 +61,21 @@ class Level(NamedTuple):
         names = optional(fs.root_directories, self.directory.lstrip("/"), default=[])
         join = posixpath.join
         return [Level(join(self.path, name), join(self.directory, name), self.version) for name in names]
+
+    def with_those_below(self, fs: ProcFS) -> Iterator[Level]:
+        """This cgroup and all that are nested in it, no more than a machine may have."""
+        waiting = [self]
+        for _ in range(MOST_CGROUPS):
+            if not waiting:
+                return
+            level = waiting.pop()
+            yield level
+            waiting += level.children(fs)
+
+    def pids(self, fs: ProcFS) -> list[int]:
+        """The processes in this cgroup, without those below it and those of other PID namespaces."""
+        words = (self.load(fs, "cgroup.procs") or "").split()
+        return [pid for word in words if (pid := integer(word))]  # 0: of another PID namespace
 
     def table(self, fs: ProcFS, name: str) -> dict[str, int]:
         """A file of `key number` lines (cpu.stat, memory.stat, pids.events); empty where there is none."""
@@ -193,6 +209,11 @@ def is_machine_root(fs: ProcFS, level: Level) -> bool:
     if level.version == 1:
         return level.load(fs, "release_agent") is not None  # only the true root of a v1 hierarchy has it
     return level.load(fs, "cgroup.type") is None  # every v2 cgroup but the true root has it
+
+
+def is_at_or_below(path: str, top: str) -> bool:
+    """Whether a path is that of a cgroup or of one nested in it."""
+    return f"{path.rstrip('/')}/".startswith(f"{top.rstrip('/')}/")
 
 
 def _upwards(below: str) -> Iterator[str]:

@@ -40,6 +40,13 @@ def parse_pressures(text: str) -> dict[str, int]:
     return totals
 
 
+def waiting_share(before_us: int | None, after_us: int | None, elapsed_s: float) -> float | None:
+    """The share of the time between two readings of a total in which tasks waited; None: unknown, or one reading."""
+    if before_us is None or after_us is None or elapsed_s <= 0:
+        return None
+    return min(1.0, max(0, after_us - before_us) / 1e6 / elapsed_s)
+
+
 def parse_averages(text: str) -> dict[str, Averages]:
     """The averages of `some` and `full`; a line without them is left out."""
     found = {}

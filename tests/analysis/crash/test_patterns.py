@@ -21,6 +21,7 @@ from crashreports import (
     stub,
     vm,
 )
+from eachof import each_of
 
 from opskit.analysis.crash.case import task_method
 from opskit.analysis.crash.judge import judge
@@ -173,7 +174,7 @@ CASES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", CASES)
+@each_of("name", CASES)
 def test_cause(name):
     """The finding's code, and what its sentence says; every finding has a command to type."""
     made, code, words = CASES[name]

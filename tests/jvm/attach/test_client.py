@@ -8,7 +8,9 @@ import subprocess
 import sys
 import time
 
+import jvms
 import pytest
+from atonce import ForEach
 from attaching import client, refused, socket_of, triggers_of
 
 from opskit.errors import AttachError, NoSuchProcess, UsageError
@@ -183,13 +185,12 @@ def test_the_jvm_ends(workload):
         asked.thread_dump()
 
 
-def test_a_slow_reader_does_not_hold_up_the_jvm(workload, jvm_version):
-    """A client that reads nothing for 1.5 s does not pause the JVM, with the request that opskit sends."""
-    running = workload("sleep=130", version=jvm_version)
-    asked = client(running)
-    asked.thread_dump()
-    encode = wire.encode_v2 if asked.version == 2 else wire.encode_v1
-    with socket.socket(socket.AF_UNIX) as slow:
+def pauses_of_a_slow_reader(version):
+    """For how long the JVM was stopped while a client read nothing for 1.5 s, and until it had read all."""
+    with jvms.running("sleep=130", version=version) as running, socket.socket(socket.AF_UNIX) as slow:
+        asked = client(running)
+        asked.thread_dump()
+        encode = wire.encode_v2 if asked.version == 2 else wire.encode_v1
         slow.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
         slow.connect(socket_of(running))
         before = stopped_s(running)
@@ -198,8 +199,17 @@ def test_a_slow_reader_does_not_hold_up_the_jvm(workload, jvm_version):
         during = stopped_s(running) - before
         while slow.recv(65536):
             continue
-        assert during < 0.5
-    assert stopped_s(running) - before < 0.5
+        return during, stopped_s(running) - before
+
+
+SLOW_READERS = ForEach(pauses_of_a_slow_reader, jvms.WHEELS)
+
+
+def test_a_slow_reader_does_not_hold_up_the_jvm(jvm_version):
+    """A client that reads nothing for 1.5 s does not pause the JVM, with the request that opskit sends."""
+    during, in_all = SLOW_READERS.result(jvm_version)
+    assert during < 0.5
+    assert in_all < 0.5
 
 
 def stopped_s(running):

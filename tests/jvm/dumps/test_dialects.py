@@ -7,6 +7,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from eachof import each_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -463,8 +464,8 @@ def test_json_with_sorted_keys():
 
 
 # What the JVM prints to a file or to its output, that ends up in mail and logs.
-@pytest.mark.parametrize("name", [name for name in WHOLE if "JSON" not in name])
-@pytest.mark.parametrize(
+@each_of("name", [name for name in WHOLE if "JSON" not in name])
+@each_of(
     "prefix",
     [
         "> ",
@@ -495,8 +496,8 @@ def test_double_spaced_dumps_are_read(name):
     assert stacks(read(WHOLE[name].replace("\n", "\n\n"))) == stacks(read(WHOLE[name]))
 
 
-@pytest.mark.parametrize("first", WHOLE)
-@pytest.mark.parametrize("second", WHOLE)
+@each_of("first", WHOLE)
+@each_of("second", WHOLE)
 def test_two_dialects_in_one_file_are_each_read_by_their_own(first, second):
     """Together they give the same as each by itself."""
     alone = stacks(read(WHOLE[first])) + stacks(read(WHOLE[second]))

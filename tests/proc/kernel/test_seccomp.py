@@ -12,6 +12,7 @@ import struct
 import time
 
 import pytest
+from eachof import each_of
 from hypothesis import given
 from hypothesis import strategies as st
 from trees import Link
@@ -269,11 +270,8 @@ def assert_as_the_kernel(*body, arguments=()):
     assert ours == kernel, f"we say {ours:#x}, the kernel {kernel:#x}"
 
 
-@pytest.mark.parametrize("operand", [0, 1, 7, 31, 0xFFFFFFFF])
-@pytest.mark.parametrize(
-    "operation", [ADD, SUB, MUL, DIV, OR, AND, LSH, RSH, NEG, XOR],
-    ids=["add", "sub", "mul", "div", "or", "and", "lsh", "rsh", "neg", "xor"],
-)  # fmt: skip
+@each_of("operand", [0, 1, 7, 31, 0xFFFFFFFF])
+@each_of("operation", [ADD, SUB, MUL, DIV, OR, AND, LSH, RSH, NEG, XOR])
 def test_arithmetic_is_the_kernels(operation, operand):
     """Each operation, with a constant and with the index, at values that overflow 32 bits."""
     for left in (0, 5, 0x80000001, 0xFFFFFFFF):

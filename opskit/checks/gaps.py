@@ -1,0 +1,22 @@
+"""Gaps that several checks have: processes that could not be read, a copy."""
+
+from __future__ import annotations
+
+from opskit.analysis.doctor.seen import Gap
+from opskit.proc.visibility import more_rights_show_more
+from opskit.quantities import plural
+
+
+def why_denied() -> str:
+    """Why a process of another user could not be read, and whether root can."""
+    return "permission denied" + (": run as root" if more_rights_show_more() else " by a security module or sandbox")
+
+
+def denied(check: str, what: str, processes: int) -> list[Gap]:
+    """`pipes of 3 processes`, and why; none where all were read."""
+    return [Gap(check, f"{what} of {plural(processes, 'process', 'processes')}", why_denied())] if processes else []
+
+
+def no_rates(check: str, what: str) -> list[Gap]:
+    """What a copy cannot tell."""
+    return [Gap(check, what, "a copy has no rates")]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections import Counter
 
 import pytest
@@ -31,7 +32,8 @@ def _names(finding, subject):
     while place is not None:
         places.append(place["id"])
         place = place["inside"]
-    return subject in places or f"({subject})" in finding["summary"] or f"{subject} (" in finding["summary"]
+    said = rf"\({re.escape(subject)}\)|(?<![\w/]){re.escape(subject)} \("
+    return subject in places or re.search(said, finding["summary"]) is not None
 
 
 class Stage:

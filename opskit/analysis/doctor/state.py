@@ -212,8 +212,9 @@ def _kept_of(value: Any) -> Kept | None:
 def _is(value: object, type_: type) -> bool:
     """Whether a value of JSON has a type. A number may be whole; it is no bool, and neither infinite nor huge."""
     if type_ is float or type_ is int:
-        kinds = (int, float) if type_ is float else int
-        return isinstance(value, kinds) and not isinstance(value, bool) and abs(value) < 1e12
+        if isinstance(value, bool) or not isinstance(value, (int, float)):
+            return False
+        return (type_ is float or isinstance(value, int)) and abs(value) < 1e12
     return isinstance(value, type_)
 
 

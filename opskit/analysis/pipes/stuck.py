@@ -251,5 +251,5 @@ def _full_pipe(facts: Facts, blocks: Blocks, key: bytes, said: str, uses: Sequen
     idle = not is_job and bool(waiting_for) and all(_is_idle(blocks, each, writers) for each in waiting_for)
     resume = shell.command("kill", "-CONT", *sorted(stopped)) if idle and stopped else None
     severity: Severity = "warning" if idle else "note"
-    [reader] = [_of_process(each) for each in waiting_for] if len(waiting_for) == 1 else [None]
+    reader = _of_process(waiting_for[0]) if len(waiting_for) == 1 else None
     return Finding(code, severity, entity, summary, _EVIDENCE, fix=resume, next=next_, waits_for=reader)

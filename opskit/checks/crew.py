@@ -34,7 +34,8 @@ _OF_WHAT_IS_LEFT = 0.75
 _LAST = 0.3  # of the deadline: for the checks that come last
 _PART = 100  # findings in a message
 _STACK_BYTES = 1 << 20
-_BLOCKED, _OF_THREADS = ("S", "D"), "futex"  # states; the kernel's function in which a thread waits for the interpreter
+_ASLEEP, _UNINTERRUPTIBLE = "S", "D"
+_OF_THREADS = "futex"  # in the name of the kernel's function in which a thread waits for the interpreter
 _MOST_URGENT = "limits"  # where no thread can be started
 
 
@@ -231,9 +232,12 @@ class Crew:
 def _is_blocked(tid: int) -> bool:
     """Whether a thread of ours sleeps in the kernel; one that waits for a CPU or for another thread of ours does not hang."""
     ours = ProcFS()
+    where = (ours.maybe(str, "self", "task", tid, "wchan") or "").strip()
     stat = ours.maybe(parse_stat, "self", "task", tid, "stat")
-    waits_for_us = _OF_THREADS in (ours.maybe(str, "self", "task", tid, "wchan") or "")
-    return stat is None or (stat.state in _BLOCKED and not waits_for_us)
+    if stat is None or stat.state == _UNINTERRUPTIBLE:
+        return True
+    # It may have run between the two reads: then it has no such place.
+    return stat.state == _ASLEEP and where not in ("", "0") and _OF_THREADS not in where
 
 
 def _is_suspicious(finding: Finding) -> bool:

@@ -32,7 +32,7 @@ def _names(finding, subject):
     while place is not None:
         places.append(place["id"])
         place = place["inside"]
-    said = rf"\({re.escape(subject)}\)|(?<![\w/]){re.escape(subject)} \("
+    said = rf"\({re.escape(subject)}\)|(?<![\w/.]){re.escape(subject)} \("
     return subject in places or re.search(said, finding["summary"]) is not None
 
 

@@ -356,9 +356,9 @@ def time_wait(limit: int = 10, each_s: float = 0.02) -> None:
         time.sleep(each_s)
 
 
-def lossy(percent: int = 3) -> None:
-    """A stream whose segments get lost now and then. Needs nft (nftables)."""
-    if not _nft(f"add rule inet t input tcp dport 7106 numgen random mod 100 < {percent} drop"):
+def lossy(one_in: int = 33) -> None:
+    """A stream of which each nth packet gets lost: as many as said, on a slow machine too. Needs nft (nftables)."""
+    if not _nft(f"add rule inet t input tcp dport 7106 numgen inc mod {one_in} 0 drop"):
         return
     server = listening(7106, 4)
     if child():

@@ -10,7 +10,7 @@ import java.util.Map;
  * lazy=N: recurse, then sleep and burn in turn: the frames below the sleep stay in the heap. named=N: the same with names. flat=N: burn
  * without ever sleeping. nested=N: burn as deep, from a frame that returned through the barrier. yield=N: sleep only. paths=N: take one
  * of two ways down to the same method, which sleeps, and then burns in a method of that way. platform=N: platform threads, on any JDK,
- * with inlined methods, maps, strings, natives and recursion.
+ * with inlined methods, maps, strings, natives and recursion. collect=N: collect garbage, 100 ms after what was begun before it.
  */
 public final class Virtual {
     static final List<Object> KEPT = new ArrayList<>();
@@ -28,6 +28,7 @@ public final class Virtual {
                 case "paths": each(count, null, () -> paths()); break;
                 case "platform": platform(count); break;
                 case "yield": each(count, null, () -> sleepForever()); break;
+                case "collect": collect(count); break;
                 default: throw new IllegalArgumentException(argument);
             }
         }
@@ -37,6 +38,13 @@ public final class Virtual {
             continue;
         }
         Runtime.getRuntime().halt(0);
+    }
+
+    static void collect(int times) throws InterruptedException {
+        Thread.sleep(100);
+        for (int i = 0; i < times; i++) {
+            System.gc();
+        }
     }
 
     /** Two methods that call each other: an order of frames that a test can check. */

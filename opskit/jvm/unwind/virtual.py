@@ -290,7 +290,9 @@ class VirtualThreads:
         if self._is_below(chunk, chunk.sp, callee):
             yield chunk.sp
             return
-        places = [at for at in chunk.returns if at > chunk.sp and self._is_below(chunk, at, callee)]
+        # The oldest frame of a chunk that was made for the newer frames alone: its caller begins the parent chunk.
+        ends = {*chunk.returns, chunk.bottom} if chunk.parent else chunk.returns
+        places = [at for at in ends if at > chunk.sp and self._is_below(chunk, at, callee)]
         if len(places) == 1:
             yield places[0]
 
@@ -315,10 +317,17 @@ class VirtualThreads:
             return False
         if not callee.same(chunk, sp - _METHOD_WORDS, sp - _METHOD_WORDS + 1, sp):
             return False
-        if callee.same(chunk, sp, min(sp + locals_at - 1, chunk.bottom), sp) is None:
+        # Its arguments lie in its caller's frame.
+        callers, top = (chunk, sp) if sp < chunk.bottom else self._parent(chunk)
+        if callee.same(callers, top, min(top + locals_at - 1, callers.bottom), top) is None:
             return False
         method = self._java.methods.get(address)
         return method is not None and method.name == callee.frame.name
+
+    def _parent(self, chunk: _Chunk) -> tuple[_Chunk, int]:
+        """The chunk with the callers of this chunk's oldest frame, and where they begin; without one its own bottom."""
+        parent = self._chunk(chunk.parent) if chunk.parent else None
+        return (chunk, chunk.bottom) if parent is None else (parent, parent.sp)
 
     def _cursor(self, chunk: _Chunk, sp: int) -> Cursor:
         """A cursor in a copy of the chunk, at the frame that begins there."""

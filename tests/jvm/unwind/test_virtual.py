@@ -67,7 +67,16 @@ def names(stack):
 @pytest.mark.parametrize(("version", "layout"), CASES)
 def test_frames_in_the_heap(root_only, version, layout):
     """71 calls lie between the frame that burns and the entry; below it are the carrier's frames, down to its root."""
-    found = stacks("lazy=1", version, LAYOUTS[layout])
+    _check_whole(stacks("lazy=1", version, LAYOUTS[layout]))
+
+
+@pytest.mark.parametrize(("version", "layout"), [(21, "G1"), (25, "G1"), (25, "ZGC")])
+def test_frames_in_two_chunks_of_the_heap(root_only, version, layout):
+    """A chunk that a collector has moved takes no frames any more: the newest ones get one of their own."""
+    _check_whole(stacks("lazy=1 collect=1", version, LAYOUTS[layout]))
+
+
+def _check_whole(found):
     whole = [names(stack) for stack in found if GAP not in names(stack) and stack.end == "root"]
     assert len(whole) >= len(found) / 2 > 5
     for each in whole:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import os
 import pickle
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
 import inprocess as in_this_process
 import jvms
 import pytest
+from alone import Room
 from hypothesis import settings
 from inprocess import Ran
 from shells import NOBODY, opskit_as
@@ -29,6 +32,7 @@ for number in (signal.SIGHUP, signal.SIGQUIT, signal.SIGTERM):
     signal.signal(number, signal.SIG_DFL)
 
 ROOT = Path(__file__).resolve().parent.parent
+ROOM, DOOR = pytest.StashKey[Room](), pytest.StashKey[str]()
 
 
 # Tests in these files that start no JVM run on any worker. One worker runs all others, one after the other: they would see
@@ -147,9 +151,46 @@ def pytest_collection_modifyitems(items):
         if group is not None and item.get_closest_marker("xdist_group") is None:
             item.add_marker(pytest.mark.xdist_group(group))
         if is_live:
-            # Whatever else runs on the machine can stretch a delay. What fails twice in a row is no such chance; the
-            # report names each test that was run again. Tests that need no live machine are never run again.
-            item.add_marker(pytest.mark.flaky(reruns=1))
+            # Whatever else runs on the machine can stretch a delay. What fails alone too is no such chance; the report
+            # names each test that was run again. Tests that need no live machine are never run again.
+            item.add_marker(pytest.mark.flaky(reruns=2))
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node):
+    """Tell a worker of xdist where the workers meet."""
+    config = node.config
+    if DOOR not in config.stash:
+        config.stash[DOOR] = tempfile.mkdtemp(prefix="opskit-tests-")
+        config.add_cleanup(lambda: shutil.rmtree(config.stash[DOOR], ignore_errors=True))
+    node.workerinput["door"] = config.stash[DOOR]
+
+
+def pytest_configure(config):
+    """A worker comes in where the others do."""
+    if "door" in getattr(config, "workerinput", {}):
+        config.stash[ROOM] = Room(Path(config.workerinput["door"]))
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item):
+    """Each test runs beside those of the other workers."""
+    room = item.config.stash.get(ROOM, None)
+    if room is None:
+        return (yield)
+    room.enter()
+    try:
+        return (yield)
+    finally:
+        room.leave()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item):
+    """Where it is run again, it runs alone."""
+    room = item.config.stash.get(ROOM, None)
+    if room is not None and getattr(item, "execution_count", 1) > 1:
+        room.be_alone()
 
 
 @pytest.fixture(scope="session")

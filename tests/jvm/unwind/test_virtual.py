@@ -67,13 +67,22 @@ def names(stack):
 @pytest.mark.parametrize(("version", "layout"), CASES)
 def test_frames_in_the_heap(root_only, version, layout):
     """71 calls lie between the frame that burns and the entry; below it are the carrier's frames, down to its root."""
-    _check_whole(stacks("lazy=1", version, LAYOUTS[layout]))
+    found = stacks("lazy=1", version, LAYOUTS[layout])
+    _check_whole(found)
+    assert {stack.virtual[:1] for stack in found if stack.virtual} == {"#"}
 
 
 @pytest.mark.parametrize(("version", "layout"), [(21, "G1"), (25, "G1"), (25, "ZGC")])
 def test_frames_in_two_chunks_of_the_heap(root_only, version, layout):
-    """A chunk that a collector has moved takes no frames any more: the newest ones get one of their own."""
-    _check_whole(stacks("lazy=1 collect=1", version, LAYOUTS[layout]))
+    """A chunk that a collector has moved takes no frames any more: the newest ones get one of their own.
+
+    ZGC leaves the thread's field with the place where its Continuation was: nothing then proves whose it is.
+    """
+    found = stacks("lazy=1 collect=1", version, LAYOUTS[layout])
+    _check_whole(found)
+    assert {stack.virtual[:1] for stack in found if stack.virtual} <= (
+        {"#", virtual.UNKNOWN_VIRTUAL} if layout == "ZGC" else {"#"}
+    )
 
 
 def _check_whole(found):
@@ -89,7 +98,6 @@ def _check_whole(found):
         assert "java.util.concurrent.ForkJoinWorkerThread.run" in below
         assert not any(name.startswith("Virtual.") for name in below)
     assert {stack.end for stack in found if GAP in names(stack)} <= {"heap", "torn"}
-    assert {stack.virtual[:1] for stack in found if stack.virtual} == {"#"}
 
 
 @pytest.mark.parametrize("version", VERSIONS)

@@ -56,6 +56,8 @@ return [...document.querySelectorAll('g')].filter(g =>
 _SIZE = "const box = document.documentElement.getBoundingClientRect(); return [box.width, box.height];"
 _ELEMENT = "element-6066-11e4-a52e-4f735466cecf"
 _PATIENCE_S = 120
+# The driver takes a port of one family that is free, and wants the same one of the other: another program may hold that.
+_STARTS, _PORT_TAKEN = 20, "port not available"
 
 
 def over_each_other(boxes):
@@ -85,18 +87,9 @@ class Browser:
 
     def __init__(self) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="opskit-browser-"))
-        ports = self.folder / "driver.log"
-        with ports.open("wb") as log:
-            self.driver = subprocess.Popen(
-                [DRIVER, "--port=0"],
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-                env={**os.environ, "HOME": str(self.folder), "TMPDIR": str(self.folder)},
-            )
         self.session = ""
         try:
-            self.base = f"http://127.0.0.1:{self._port(ports)}"
+            self.base = f"http://127.0.0.1:{self._start()}"
             options = {"binary": CHROMIUM, "args": [*FLAGS, f"--user-data-dir={self.folder / 'profile'}"]}
             wanted = {
                 "browserName": "chrome",
@@ -109,16 +102,37 @@ class Browser:
             self.quit()
             raise
 
-    def _port(self, log: Path) -> int:
+    def _start(self) -> int:
+        """Start the driver; its port."""
+        for _ in range(_STARTS):
+            said, port = self._start_once()
+            if port is not None:
+                return port
+            if _PORT_TAKEN not in said:
+                break
+        raise AssertionError(f"chromedriver did not start: {said}")
+
+    def _start_once(self) -> tuple[str, int | None]:
+        """What the driver said, and its port, None if it has ended or says none."""
+        output = self.folder / "driver.log"
+        with output.open("wb") as log:
+            self.driver = subprocess.Popen(
+                [DRIVER, "--port=0"],
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+                env={**os.environ, "HOME": str(self.folder), "TMPDIR": str(self.folder)},
+            )
         deadline = time.monotonic() + _PATIENCE_S
         while time.monotonic() < deadline:
-            said = log.read_text(errors="replace")
+            has_ended = self.driver.poll() is not None
+            said = output.read_text(errors="replace")
             if " on port " in said.partition("successfully")[2]:
-                return int(said.rpartition(" on port ")[2].split()[0].rstrip("."))
-            if self.driver.poll() is not None:
-                raise AssertionError(f"chromedriver ended: {said}")
+                return said, int(said.rpartition(" on port ")[2].split()[0].rstrip("."))
+            if has_ended:
+                break
             time.sleep(0.05)
-        raise AssertionError("chromedriver did not start")
+        return said, None
 
     def _ask(self, method, path, body=None):
         data = None if method == "GET" else json.dumps(body or {}).encode()

@@ -157,9 +157,8 @@ def _finding(facts: Facts, pile: _Pile, severity: Severity, track: Sequence[tupl
         *([f"{agreeing(number, 'fd')} {fds}"] if fds else []),
         *([f"waiting in {listed(pile.stacks, 1)}"] if pile.stacks else []),
     ]
-    entity = (
-        Entity("socket", place) if owner is None else of_process(owner)
-    )  # the host would explain each process's limit
+    # Without an owner it is not the host: that would explain the limits of every process.
+    entity = Entity("socket", place) if owner is None else of_process(owner)
     return Finding(
         "tcp-close-wait", severity, entity,
         f"{who(owner)} has {plural(number, 'connection')} {place} that {agreeing(number, 'its peer', 'their peers')} closed and "

@@ -51,17 +51,19 @@ class Child:
 
     def receive(self) -> dict[str, Any] | None:
         """The next message, empty if only a part is there; None: none is there, or it has ended. Raises what its work raised."""
-        data = _MORE
-        while data.startswith(_MORE):
+        while True:
             try:
                 data = self._messages.recv(_LARGEST_MESSAGE, socket.MSG_DONTWAIT)
             except OSError:
                 return {} if self._parts else None
             if not data:
                 return None
+            if not data.startswith(_MORE):
+                break
             self._parts += data.removeprefix(_MORE)
-        message: dict[str, Any] = json.loads(self._parts)
-        self._parts.clear()
+        # Where a signal interrupts this, the message is lost; it must not begin the next one.
+        whole, self._parts = self._parts + data, bytearray()
+        message: dict[str, Any] = json.loads(whole)
         if "bug" in message:
             raise BugInChild(f"unexpected exception in a child process: {message['bug']}")
         if "errno" in message:
@@ -82,8 +84,9 @@ class Child:
         until_s = time.monotonic() + (_END_S if has_ended else _GRACE_S)
         has_ended = False
         while not has_ended and (left_s := until_s - time.monotonic()) > 0 and wait_for([self], left_s):
-            with suppress(OSError, BugInChild, OpskitError):
-                has_ended = self.receive() is None
+            # Not by `receive`, which a signal may have interrupted between two parts of a message.
+            with suppress(OSError):
+                has_ended = not self._messages.recv(_LARGEST_MESSAGE, socket.MSG_DONTWAIT)
         self._messages.close()
         return self.reap(wait=has_ended)
 

@@ -90,9 +90,9 @@ class Profiler:
 def is_exact(name, stack):
     """Whether the program's own frames are the chain that the thread has."""
     java = [frame.name for frame in stack.frames if frame.kind not in ("native", "kernel", "stub")]
-    if not java:  # rare: named, and not yet in Java
-        return False
     own = [frame for frame in java if frame.startswith("Chains.")]
+    if not own:  # rare: named, and not yet in the program
+        return False
     if (
         java[-1] != "java.lang.Thread.run"
         or own[-1] != "Chains.lambda$main$0"

@@ -187,10 +187,15 @@ def pytest_runtest_protocol(item):
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item):
-    """Where it is run again, it runs alone."""
+    """Where it is run again, it runs alone, on a stage made anew: what a fixture measured may be what failed."""
+    if getattr(item, "execution_count", 1) == 1:
+        return
     room = item.config.stash.get(ROOM, None)
-    if room is not None and getattr(item, "execution_count", 1) > 1:
+    if room is not None:
         room.be_alone()
+    for found in item._fixtureinfo.name2fixturedefs.values():
+        if found[-1].scope == "module":
+            found[-1].finish(item._request)
 
 
 @pytest.fixture(scope="session")

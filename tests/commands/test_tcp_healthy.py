@@ -26,7 +26,7 @@ TOGETHER = {
 
 
 @pytest.fixture(scope="module")
-def running():
+def together():
     """All of them, and clients that are far away: the PIDs of each, and the result of one window."""
     far = symmetric(75, jitter_ms=10, loss=0.001)
     with netlab.line(veth=True) as line, netlab.line(**far) as long_line:
@@ -39,13 +39,6 @@ def running():
         pids["far"] = (server.pid, client.pid)
         time.sleep(1)
         yield pids, look(*_pids(pids))
-
-
-@pytest.fixture
-def together(request, running):
-    """The PIDs, and the result: of another window where a test is run again."""
-    pids, result = running
-    return pids, look(*_pids(pids)) if getattr(request.node, "execution_count", 1) > 1 else result
 
 
 def _pids(pairs):

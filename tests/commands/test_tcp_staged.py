@@ -27,15 +27,10 @@ def seen():
     with contextlib.ExitStack() as stack:
         ends = {name: stack.enter_context(staged(case, port)) for port, (name, case) in enumerate(CASES.items(), PORT)}
         time.sleep(1)
-        yield ends, *measured(ends)
-
-
-def measured(ends):
-    """The result of one window, and what the programs counted before and after it, by case."""
-    before = {name: each.totals() for name, each in ends.items()}
-    result = look(*(program.pid for each in ends.values() for program in (each.here, each.there)))
-    after = {name: each.totals() for name, each in ends.items()}
-    return result, {name: tuple(zip(before[name], after[name])) for name in CASES}
+        before = {name: each.totals() for name, each in ends.items()}
+        result = look(*(program.pid for each in ends.values() for program in (each.here, each.there)))
+        after = {name: each.totals() for name, each in ends.items()}
+        yield ends, result, {name: tuple(zip(before[name], after[name])) for name in CASES}
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -50,11 +45,9 @@ def test_verdict_at_both_ends(seen, name):
 
 
 @pytest.mark.parametrize(("name", "bound"), SHARED.items())
-def test_shares_of_requests(seen, request, name, bound):
+def test_shares_of_requests(seen, name, bound):
     """The shares of server, network and client are within 5 points of what the programs measured, seen from either end."""
     ends, result, totals = seen
-    if getattr(request.node, "execution_count", 1) > 1:  # run again: the window of all cases is over
-        result, totals = measured(ends)
     truth = netlab.shares(*totals[name])
     asks, serves = (group_of(result, program.pid).shares for program in (ends[name].here, ends[name].there))
     assert (asks.peer, asks.network, asks.here) == pytest.approx(tuple(truth), abs=bound)

@@ -133,9 +133,9 @@ BY_PID = (  # they look at no JVM but their own, and start none whose load or le
 STARTS_JVMS = {"workload", "fake_jvm", "jvm", "jvm_version"}
 
 
-def makes_a_stage(item):
-    """Whether a fixture is made once for all tests of its file: in one worker, or each would make it."""
-    return any(found[-1].scope == "module" for found in item._fixtureinfo.name2fixturedefs.values())
+def stages(item):
+    """The fixtures that are made once for all tests of its file: in one worker, or each would make them."""
+    return [found[-1] for found in item._fixtureinfo.name2fixturedefs.values() if found[-1].scope == "module"]
 
 
 @pytest.hookimpl(tryfirst=True)  # xdist reads the groups in the same hook
@@ -146,7 +146,7 @@ def pytest_collection_modifyitems(items):
         if group is None and (not place.startswith(ANYWHERE) or STARTS_JVMS.intersection(item.fixturenames)):
             group = "JVMs by PID" if place.startswith(BY_PID) else "machine"
         is_live = group not in (None, "browser") or item.get_closest_marker("xdist_group") is not None
-        if group is None and makes_a_stage(item):
+        if group is None and stages(item):
             group = place
         if group is not None and item.get_closest_marker("xdist_group") is None:
             item.add_marker(pytest.mark.xdist_group(group))
@@ -193,9 +193,8 @@ def pytest_runtest_setup(item):
     room = item.config.stash.get(ROOM, None)
     if room is not None:
         room.be_alone()
-    for found in item._fixtureinfo.name2fixturedefs.values():
-        if found[-1].scope == "module":
-            found[-1].finish(item._request)
+    for each in stages(item):
+        each.finish(item._request)
 
 
 @pytest.fixture(scope="session")

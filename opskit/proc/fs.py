@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, TypeVar, overload
 
 from opskit.errors import BadInput, NotSupported
 from opskit.proc import fd_directory
+from opskit.proc.calls import Calls
 from opskit.proc.file_id import FileId, check_untrusted, space_of
 from opskit.proc.held_file import HeldFile
 
@@ -92,6 +93,7 @@ class ProcFS:
         self.has_our_root = not self.root  # the users, /tmp and cgroups that belong to PROC are this machine's
         self.refused: dict[str, str] = {}  # the files that exist and were not read: path -> why
         self.kept: KeptReads | None = None  # for a run in which several collectors want the same files
+        self.calls = Calls()
         self.uses_nss = True  # users may be looked up by NSS, which asks LDAP and the like; else in /etc/passwd alone
 
     def is_own(self) -> bool:
@@ -101,9 +103,9 @@ class ProcFS:
         try:
             return (
                 # Actions open paths without the tree's rules: they must lead to the same place.
-                os.path.samestat(self._stat(self.proc), os.stat(self.proc))
+                self._stat(self.proc)[:2] == FileId.of(os.stat(self.proc))[:2]
                 and self._readlink(self.path("self")) == b"%d" % os.getpid()
-                and os.path.samestat(self._stat(self.path("self", "ns", "pid")), os.stat("/proc/self/ns/pid"))
+                and self._stat(self.path("self", "ns", "pid"))[:2] == FileId.of(os.stat("/proc/self/ns/pid"))[:2]
             )
         except OSError:
             return False
@@ -133,7 +135,7 @@ class ProcFS:
 
     def thread_count(self, pid: int) -> int:
         """The number of threads, by one stat: a live task directory has a link from each."""
-        links = self._stat(self.path(pid, "task")).st_nlink if self.is_live else 0
+        links = self._stat(self.path(pid, "task")).links if self.is_live else 0
         return links - 2 if links > 2 else len(self.tids(pid))  # some file systems do not count links
 
     def exists(self, *parts: object) -> bool:
@@ -216,7 +218,7 @@ class ProcFS:
 
     def file_id(self, *parts: object) -> FileId:
         """The file behind a link such as 4242/fd/7. It is followed, which can hang on a network mount."""
-        return FileId.of(self._ask(self._stat, self.path(*parts)))
+        return self._ask(self._stat, self.path(*parts))
 
     def fd_count(self, *parts: object) -> int:
         """The number of open fds of a process."""
@@ -343,8 +345,8 @@ class ProcFS:
     def _exists(self, path: str) -> bool:
         return os.path.lexists(path)
 
-    def _stat(self, path: str) -> os.stat_result:
-        return os.stat(path)
+    def _stat(self, path: str) -> FileId:
+        return FileId.of(os.stat(path))
 
     def _readlink(self, path: str) -> bytes:
         return os.readlink(os.fsencode(path))

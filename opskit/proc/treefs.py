@@ -265,9 +265,9 @@ class TreeFS(ProcFS):
     def _exists(self, path: str) -> bool:
         return optional(self.file_id_at, path) is not None
 
-    def _stat(self, path: str) -> os.stat_result:
+    def _stat(self, path: str) -> FileId:
         with self._opened(path) as fd:
-            return os.fstat(fd)
+            return FileId.of(os.fstat(fd))
 
     def _readlink(self, path: str) -> bytes:
         with self._opened(path, follow=False) as fd:

@@ -1,0 +1,22 @@
+"""Questions to the kernel, to sockets and programs that no file of a ProcFS answers: `fs.calls.ask(pipe_fill, pid, fd)`.
+
+The function that is asked is at module level, its arguments and its answer are plain (numbers, text, bytes, tuples, named tuples
+of opskit): so an answer can be recorded, and given again where the machine itself is gone.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+T = TypeVar("T")
+
+
+class Calls:
+    """Asks this machine. A recording overrides `ask` alone."""
+
+    def ask(self, question: Callable[..., T], *arguments: object) -> T:
+        """question(*arguments), with its errors."""
+        return question(*arguments)

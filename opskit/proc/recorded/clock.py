@@ -1,0 +1,47 @@
+"""The clock of a capture: it goes from mark to mark, each thread by itself."""
+
+from __future__ import annotations
+
+import threading
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING
+
+from opskit.errors import NotSupported
+from opskit.quantities import plural
+
+if TYPE_CHECKING:
+    from opskit.proc.recorded.tape import Mark
+
+
+class TapeClock(threading.local):
+    """Sleeping goes on to the mark that is nearest to the end of the sleep, at least to the next one."""
+
+    def __init__(self, marks: list[Mark]) -> None:
+        self.mark = 0
+        self._marks = marks
+        self._ideal_s = marks[0].monotonic_s if marks else 0.0
+
+    def monotonic(self) -> float:
+        """The monotonic time of the mark, in seconds."""
+        return self._marks[self.mark].monotonic_s
+
+    def now(self) -> datetime:
+        """The wall time of the mark."""
+        return datetime.fromtimestamp(self._marks[self.mark].wall_s, timezone.utc)
+
+    def rewind(self) -> None:
+        """Go back to the first mark."""
+        self.mark, self._ideal_s = 0, self._marks[0].monotonic_s
+
+    def sleep(self, seconds: float) -> None:
+        """Go on. Raises NotSupported behind the last mark."""
+        if seconds <= 0:
+            return
+        self._ideal_s = max(self._ideal_s, self.monotonic()) + seconds
+        later = range(self.mark + 1, len(self._marks))
+        if not later:
+            raise NotSupported(
+                f"the capture has {plural(len(self._marks), 'sample')}: it ends here; capture more of them with -c"
+            )
+        if self._ideal_s > self.monotonic():
+            self.mark = min(later, key=lambda mark: abs(self._marks[mark].monotonic_s - self._ideal_s))

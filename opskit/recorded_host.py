@@ -1,0 +1,41 @@
+"""The host of a capture: its files, calls and clocks are those of the machine where it was made."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NoReturn
+
+from opskit.errors import NotPermitted
+from opskit.host import Host
+from opskit.proc.recorded.clock import TapeClock
+from opskit.proc.recorded.fs import TapeFS
+
+if TYPE_CHECKING:
+    from opskit.proc.fs import ProcFS
+    from opskit.proc.recorded.tape import Tape
+
+
+class RecordedHost(Host):
+    """A captured machine. With a `source` what the tape lacks is asked there, and kept: so a capture is made."""
+
+    fs: TapeFS
+
+    def __init__(self, tape: Tape, source: ProcFS | None = None) -> None:
+        self.tape, self.clock = tape, TapeClock(tape.marks)
+        super().__init__(TapeFS(tape, self.clock, source))
+        self.now, self.monotonic, self.sleep = self.clock.now, self.clock.monotonic, self.clock.sleep
+        origin = tape.origin
+        self.page_bytes, self.clock_ticks, self.machine = origin.page_bytes, origin.clock_ticks, origin.machine
+
+    @property
+    def is_root(self) -> bool:
+        """Whether uid 0 made the capture."""
+        return self.tape.origin.euid == 0
+
+    @property
+    def our_ids(self) -> tuple[int, int]:
+        """The effective uid and gid of who made the capture."""
+        return self.tape.origin.euid, self.tape.origin.egid
+
+    def prove_own(self, pid: int | None = None) -> NoReturn:  # noqa: ARG002
+        """Raise NotPermitted: nothing can be sent to a captured process."""
+        raise NotPermitted("this is a capture; its processes are not here. Nothing was sent.")

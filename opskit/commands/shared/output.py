@@ -50,8 +50,7 @@ class Output(NamedTuple):
         """Settle format and place before any work is done. Raises UsageError and CannotWrite."""
         given = click.get_current_context().find_root().obj
         if isinstance(given, Unseen):
-            fullest = "json" if "json" in formats else "text"
-            return cls(format_ or fullest, None, color=False, terminal=False, findings=given.findings)
+            return cls(format_ or "text", None, color=False, terminal=False, findings=given.findings)
         path = None if output in (None, *_STDOUT) else output
         terminal = path is None and sys.stdout.isatty()
         if path is not None:

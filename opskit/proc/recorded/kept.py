@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from opskit.proc.recorded.clock import TapeClock
 
 T = TypeVar("T")
+_LAMBDA = "<lambda>"
 
 
 class KeptByMark(KeptReads):
@@ -20,6 +21,12 @@ class KeptByMark(KeptReads):
     def __init__(self, clock: TapeClock, by_mark: dict[int, KeptReads] | None = None) -> None:
         super().__init__()
         self._clock, self._by_mark = clock, {} if by_mark is None else by_mark
+
+    def load(self, read: Callable[[Callable[[str], T], str], T], parse: Callable[[str], T], path: str) -> T:
+        """What the parser makes of the file, once: at one mark it does not change. A lambda is another one each time."""
+        if getattr(parse, "__name__", _LAMBDA) == _LAMBDA:
+            return self.ask(path, read, parse, path)
+        return self.keep((parse, path), path, read, parse, path)
 
     def keep(self, key: tuple[object, str], path: str, call: Callable[..., T], *arguments: object) -> T:
         """call(*arguments), once for each key and mark."""

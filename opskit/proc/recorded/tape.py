@@ -27,7 +27,8 @@ RANGES = "ranges"  # {offset: bytes or Failure} of a file that is read in parts,
 OPENED = "opened"  # True: a file that could be held
 UNTRUSTED = "untrusted"  # True: it was read by read_untrusted; its FileId stands in LSTAT, its bytes in FILE
 CALL = "call"  # the answer to Calls.ask, by `name(arguments)`
-KINDS = (FILE, LINK, STAT, LSTAT, NAMES, ENTRIES, FDS, SPACE, WRITABLE, RANGES, OPENED, UNTRUSTED, CALL)
+REPLY = "reply"  # the text (bytes) that a JVM replied, by `PID/NAME`: threads, histogram, VM.info; see jvm/attach/replies.py
+KINDS = (FILE, LINK, STAT, LSTAT, NAMES, ENTRIES, FDS, SPACE, WRITABLE, RANGES, OPENED, UNTRUSTED, CALL, REPLY)
 
 
 class Failure(NamedTuple):

@@ -57,6 +57,8 @@ CAPTURED = {
 
 COMMANDS = (
     Command("doctor", "Linux", "Find what is wrong with a host or process: every check at once."),
+    Command("capture", "Linux", "Save the evidence before a restart, for every command later."),
+    Command("compare", "Linux", "Show why one replica is slow: what differs from a good one."),
     Command("pipes", "Linux", "List open pipes, their processes, and who is blocked on them.", Quick("open pipes", 75, 0.5)),
     Command("tcp", "Linux", "Show what makes connections slow: network or application.", Quick("TCP connections", 55, 1.0)),
     Command("cswitch", "Linux", "Show which threads wait for a CPU, and what takes it.", Quick("waits for a CPU", 60, 1.0)),
@@ -98,6 +100,9 @@ CHECKS = {**{each.name: each.quick for each in COMMANDS if each.quick is not Non
 SYMPTOMS = (
     ("something is wrong; where to begin?", "opskit doctor"),
     ("what is wrong with this process?", "opskit PID"),
+    ("before a restart: save the evidence", "opskit capture -o incident.tar.gz"),
+    ("it happens only at night", "opskit capture --when 'stopped>20'"),
+    ("one replica is slower than the others", "opskit compare BAD GOOD"),
     ("`Too many open files`", "opskit fds PID"),
     ("disk full, but du shows nothing", "opskit fds --deleted"),
     ("inotify: `No space left on device`", "opskit fds"),

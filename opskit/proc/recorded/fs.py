@@ -6,9 +6,9 @@ import errno
 import os
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from opskit.proc.calls import Calls
 from opskit.proc.fs import LARGEST_BYTES, ProcFS, Refused, largest_bytes
 from opskit.proc.recorded import tape as kinds
+from opskit.proc.recorded.calls import TapeCalls
 from opskit.proc.recorded.tape import Failure, Tape
 
 if TYPE_CHECKING:
@@ -116,10 +116,3 @@ class TapeFS(ProcFS):
             answer = Failure(error.errno or errno.EIO, error.strerror)
         self.tape.keep(kind, key, answer)
         return answer
-
-
-class TapeCalls(Calls):
-    """The answers that were given when the capture was made."""
-
-    def __init__(self, fs: TapeFS) -> None:
-        self._fs = fs

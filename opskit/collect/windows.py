@@ -44,8 +44,8 @@ class Windows:
     def end_s(self, begun_s: float) -> float:
         """When the window of a look that began then ends."""
         if not self._watch:
-            return self._host.monotonic() + self._window_s
-        return window_end_s(self._begun_s, begun_s, self._window_s, self._after_s)
+            return self._host.end_of(self._window_s)
+        return self._host.end_at(window_end_s(self._begun_s, begun_s, self._window_s, self._after_s))
 
     def look_done(self, ended_s: float) -> None:
         """The look is complete, whose window ended then: the next one keeps as much time free."""

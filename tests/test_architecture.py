@@ -41,6 +41,7 @@ OPENERS = {
     "proc/kernel/clock_reads.py",
     "proc/kernel/kmsg.py",
     "proc/kernel/lost_time.py",
+    "proc/kernel/names.py",
     "proc/kernel/network_namespace.py",
     "proc/kernel/sntp.py",
     "proc/kernel/sock_diag.py",

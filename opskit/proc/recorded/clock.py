@@ -60,7 +60,9 @@ class TapeClock(threading.local):
             self._go_on()
 
     def end_of(self, end_s: float) -> float:
-        """When a window ends that begins now: at the latest with the last mark. Raises NotSupported at that."""
+        """When a window ends that should end then: at the latest with the last mark. Raises NotSupported if none of it is left."""
+        if end_s <= self.monotonic():
+            return end_s
         self._prove_more()
         self._ideal_s = max(self._ideal_s, self.monotonic())
         return min(end_s, self._marks[-1].monotonic_s)

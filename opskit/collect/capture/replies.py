@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import copy
 import threading
+from functools import partial
 from typing import TYPE_CHECKING
 
 from opskit.collect.histograms import pause_estimate_s
 from opskit.collect.jpmp.collect import heap_to_walk, heap_walk_s
 from opskit.collect.one_dump import short_reason
 from opskit.errors import AttachError, NotPermitted, NotSupported, OpskitError, UsageError
+from opskit.jvm.attach import wire
 from opskit.jvm.attach.client import AttachClient
 from opskit.jvm.attach.recorded import CARRIERS, FLAGS, INFO, PROPERTIES, failure_of
 from opskit.jvm.discover import HOTSPOT
@@ -90,11 +92,8 @@ def _ask_all(host: Host, tape: Tape, jvms: Sequence[Jvm], what: Sequence[str]) -
         for mark, name, reply in replies:
             tape.keep(REPLY, key_of(each.jvm.pid, name), reply, mark)
         if why:
-            yield (
-                f"{each.jvm.pid} ({each.jvm.main}) was not asked further: {why}"
-                if any(isinstance(reply, bytes) for _, _, reply in replies)
-                else f"{each.jvm.pid} ({each.jvm.main}) was not asked: {why}"
-            )
+            further = " further" * any(isinstance(reply, bytes) for _, _, reply in replies)
+            yield f"{each.jvm.pid} ({each.jvm.main}) was not asked{further}: {why}"
 
 
 class _Asking:
@@ -162,11 +161,11 @@ class _Asking:
             if mark:
                 threading.Event().wait(self._gaps[mark - 1])
             if THREADS in self._what:
-                flags = {"locks": self._has_locks, "extended": major >= _FIRST_EXTENDED}
-                yield mark, THREADS, lambda flags=flags: _bytes(client.thread_dump(**flags))  # type: ignore[misc]
+                flags = "l" * self._has_locks + "e" * (major >= _FIRST_EXTENDED)
+                yield mark, THREADS, partial(_thread_dump, client, [f"-{flags}"] if flags else [])
             if HISTOGRAM in self._what and (not mark or self._pause_s <= _CHEAP_HISTOGRAM_S):
                 patient = AttachClient(self._fs, self.jvm.pid, self._histogram_timeout_s)
-                yield mark, HISTOGRAM, lambda patient=patient: _bytes(patient.histogram())  # type: ignore[misc]
+                yield mark, HISTOGRAM, partial(_histogram, patient)
         lines = [
             *(FLAGS if "flags" in self._what else ()),
             *(INFO if "info" in self._what and major >= _FIRST_INFO else ()),
@@ -174,17 +173,22 @@ class _Asking:
         if THREADS in self._what and major >= _FIRST_CARRIERS:
             lines.append(CARRIERS)
         for line in lines:
-            yield 0, name_of("jcmd", line), lambda line=line: client.execute("jcmd", line)  # type: ignore[misc]
+            yield 0, name_of("jcmd", line), partial(client.execute, "jcmd", line)
         if "flags" in self._what:
-            yield 0, PROPERTIES, lambda: client.execute(PROPERTIES)
+            yield 0, PROPERTIES, partial(client.execute, PROPERTIES)
 
     @property
     def _samples_again(self) -> bool:
         return THREADS in self._what or (HISTOGRAM in self._what and self._pause_s <= _CHEAP_HISTOGRAM_S)
 
 
-def _bytes(text: str) -> bytes:
-    return text.encode("utf-8", "surrogatepass")
+def _thread_dump(client: AttachClient, flags: Sequence[str]) -> bytes:
+    return wire.check_thread_dump(client.execute("threaddump", *flags), client.pid)
+
+
+def _histogram(client: AttachClient) -> bytes:
+    """Without a collection before it."""
+    return wire.check_histogram(client.execute("inspectheap", "-all"), client.pid)
 
 
 def _reply(ask: Callable[[], bytes]) -> bytes | Failure:

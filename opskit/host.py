@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import time
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from opskit.errors import NotPermitted, NotSupported
 from opskit.proc.files.sysctl import read_sysctl
-from opskit.proc.fs import ProcFS
+from opskit.proc.fs import ProcFS, optional
+from opskit.proc.kernel import names
 from opskit.proc.process import Process, read_process
 from opskit.quantities import integer
 
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from datetime import datetime
 
+N = TypeVar("N")
+T = TypeVar("T")
 _FIRST = -20  # of nice values
 
 
@@ -96,7 +99,9 @@ class Host:
     def name(self) -> str:
         """The host name that the machine's kernel reports."""
         name = self.fs.maybe(str.strip, "sys", "kernel", "hostname")
-        return name if name is not None else os.uname().nodename if self.is_own else "unknown"
+        if name is None and self.is_own:
+            name = optional(self.fs.calls.ask, names.node_name)
+        return "unknown" if name is None else name
 
     @property
     def _uses_nss(self) -> bool:
@@ -109,33 +114,23 @@ class Host:
         return self._users[uid]
 
     def _look_up(self, uid: int) -> str:
-        if self._uses_nss:
-            import pwd
-
-            with suppress(KeyError):
-                return pwd.getpwuid(uid).pw_name
-        return self._name_in("passwd", uid)
+        name = self._by_nss(names.user_by_uid, uid) if self._uses_nss else None
+        return self._name_in("passwd", uid) if name is None else name
 
     def group_name(self, gid: int) -> str:
         """The group's name, or the number as text."""
-        if self._uses_nss:
-            import grp
+        name = self._by_nss(names.group_by_gid, gid) if self._uses_nss else None
+        return self._name_in("group", gid) if name is None else name
 
-            with suppress(KeyError):
-                return grp.getgrgid(gid).gr_name
-        return self._name_in("group", gid)
+    def _by_nss(self, question: Callable[[N], T | None], what: N) -> T | None:
+        return optional(self.fs.calls.ask, question, what)
 
     def uid_of(self, user: str) -> int | None:
         """The uid of a user's name, or of a number as text; None: no such user."""
         if (number := integer(user)) is not None:
             return number
         uid = next((uid for name, uid in self._ids("passwd") if name == user), None)
-        if uid is None and self._uses_nss:
-            import pwd
-
-            with suppress(KeyError):
-                return pwd.getpwnam(user).pw_uid
-        return uid
+        return self._by_nss(names.uid_by_name, user) if uid is None and self._uses_nss else uid
 
     def _name_in(self, file: str, number: int) -> str:
         return next((name for name, each in self._ids(file) if each == number), str(number))

@@ -88,6 +88,16 @@ class Host:
             what = "another PID namespace" if self.fs.is_live else "a copy"
             raise NotPermitted(f"{self.fs.proc} is {what}; {there}. Nothing was sent.")
 
+    @property
+    def can_ask(self) -> bool:
+        """Whether a JVM of this tree can be asked: it is our own, or a capture has its replies."""
+        return self.is_own
+
+    def prove_asking(self, pid: int | None = None) -> None:
+        """Raise NotPermitted unless a JVM of this tree can be asked."""
+        if not self.can_ask:
+            self.prove_own(pid)
+
     def prove_moving(self, asked_for: str) -> None:
         """Raise NotSupported for a copy. `asked_for` names the option that needs rates."""
         if not self.fs.is_live:

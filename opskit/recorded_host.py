@@ -52,6 +52,11 @@ class RecordedHost(Host):
         """The effective uid and gid of who made the capture."""
         return self.tape.origin.euid, self.tape.origin.egid
 
+    @property
+    def can_ask(self) -> bool:
+        """Whether JVMs could be asked when the capture was made: the replies, or what is missing, is on the tape."""
+        return self.tape.origin.is_own
+
     def prove_own(self, pid: int | None = None) -> NoReturn:  # noqa: ARG002
         """Raise NotPermitted: nothing can be sent to a captured process."""
         raise NotPermitted("this is a capture; its processes are not here. Nothing was sent.")

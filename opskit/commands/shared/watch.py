@@ -8,7 +8,7 @@ import click
 
 from opskit.collect.schedule import schedule
 from opskit.commands.shared.output import exit_code
-from opskit.errors import NoSuchProcess
+from opskit.errors import NoSuchProcess, NotSupported
 from opskit.escape import printable
 from opskit.quantities import plural
 
@@ -39,8 +39,8 @@ def run_watch(
             screen.show(take())
     except KeyboardInterrupt:
         interrupted = True
-    except NoSuchProcess as ended:
-        if screen.last is None:
+    except (NoSuchProcess, NotSupported) as ended:  # the target has ended, or the samples of a capture
+        if screen.last is None or (isinstance(ended, NotSupported) and not run.host.is_recorded):
             raise
         click.echo(printable(f"opskit: {ended}"), err=True)
     screen.finish()

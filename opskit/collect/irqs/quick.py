@@ -49,7 +49,7 @@ class QuickCollector(Collector):
         """Read one window. Raises NotSupported where the CPUs are unknown."""
         host = self._host
         first = self._read()
-        end_s = host.end_of(first.at_s + self._window_s)
+        end_s = host.end_at(first.at_s + self._window_s)
         host.sleep(_DECIDES * self._window_s)
         now = host.fs.maybe(parse_cpu_times, "stat", default={})
         is_hot = any(use.irq + use.softirq >= _HOT for use in cpu_use(first.times, now))

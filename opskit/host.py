@@ -32,6 +32,8 @@ def _utc_now() -> datetime:
 class Host:
     """A machine: its files, users and clocks. Times are in seconds; `own_cpu_s`: of our thread; `clock_ticks`: ticks per second in the kernel's files."""
 
+    is_recorded = False  # a capture: its clock stands still but in `sleep`, and no process is here
+
     def __init__(self, fs: ProcFS) -> None:
         self.fs = fs
         self.now: Callable[[], datetime] = _utc_now

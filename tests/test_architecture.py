@@ -47,6 +47,7 @@ OPENERS = {
     "proc/kernel/sock_diag.py",
     "proc/kernel/switch_cost.py",
     "proc/kernel/syscalls.py",
+    "proc/recorded/fs.py",  # the texts of errors alone; it opens nothing
     "proc/resolve.py",
     "jvm/attach/client.py",
     "jvm/attach/deadline.py",

@@ -23,17 +23,42 @@ class Quick:
 class Command:
     """A command: its name, group and line of help, its module, by default the name with underscores, and its part in doctor."""
 
-    __slots__ = ("group", "help", "hidden", "module", "name", "quick")
+    __slots__ = ("captured", "group", "help", "hidden", "module", "name", "quick")
 
     def __init__(
         self, name: str, group: str, line: str, quick: Quick | None = None, module: str | None = None, *, hidden: bool = False
     ) -> None:  # fmt: skip
         self.name, self.group, self.help, self.hidden, self.quick = name, group, line, hidden, quick
+        self.captured = CAPTURED.get(name, ())
         self.module = module or name.replace("-", "_")
 
 
+# What a capture runs of each command, so that all that a replay reads is in it: {pid} is each JVM, each process that was named, and
+# those that doctor names; {jvm} each JVM. Options that only show more, or choose among what was read, need no line.
+CAPTURED = {
+    "doctor": ("", "{pid}"),
+    "pipes": ("--ends --fill --fifos --threads", "--by-user", "{pid} --fill"),
+    "tcp": ("-v", "--listen", "{pid} -v"),
+    "cswitch": ("", "{pid}"),
+    "irqs": ("-v",),
+    "io": ("-v", "{pid} -v"),
+    "limits": ("--all", "{pid} --all"),
+    "fds": ("", "--deleted", "{pid} -v"),
+    "dentry": ("",),
+    "mem": ("", "--files", "{pid} -v"),
+    "oom": ("",),
+    "clock": ("", "{pid}"),
+    "jvms": ("",),
+    "hsperf-check": ("", "{jvm}"),
+    "jmx": ("{jvm}",),
+    "crash": ("-v",),
+    "safepoints": ("{jvm}",),
+}
+
 COMMANDS = (
     Command("doctor", "Linux", "Find what is wrong with a host or process: every check at once."),
+    Command("capture", "Linux", "Save the evidence before a restart, for every command later."),
+    Command("compare", "Linux", "Show why one replica is slow: what differs from a good one."),
     Command("pipes", "Linux", "List open pipes, their processes, and who is blocked on them.", Quick("open pipes", 75, 0.5)),
     Command("tcp", "Linux", "Show what makes connections slow: network or application.", Quick("TCP connections", 55, 1.0)),
     Command("cswitch", "Linux", "Show which threads wait for a CPU, and what takes it.", Quick("waits for a CPU", 60, 1.0)),
@@ -75,6 +100,9 @@ CHECKS = {**{each.name: each.quick for each in COMMANDS if each.quick is not Non
 SYMPTOMS = (
     ("something is wrong; where to begin?", "opskit doctor"),
     ("what is wrong with this process?", "opskit PID"),
+    ("before a restart: save the evidence", "opskit capture -o incident.tar.gz"),
+    ("it happens only at night", "opskit capture --when 'stopped>20'"),
+    ("one replica is slower than the others", "opskit compare BAD GOOD"),
     ("`Too many open files`", "opskit fds PID"),
     ("disk full, but du shows nothing", "opskit fds --deleted"),
     ("inotify: `No space left on device`", "opskit fds"),

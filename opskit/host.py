@@ -29,6 +29,8 @@ def _utc_now() -> datetime:
 class Host:
     """A machine: its files, users and clocks. Times are in seconds; `own_cpu_s`: of our thread; `clock_ticks`: ticks per second in the kernel's files."""
 
+    is_recorded = False  # a capture: its clock stands still but in `sleep`, and no process is here
+
     def __init__(self, fs: ProcFS) -> None:
         self.fs = fs
         self.now: Callable[[], datetime] = _utc_now
@@ -74,6 +76,16 @@ class Host:
             there = "PIDs there are not PIDs here" if pid is None else f"{pid} there is not {pid} here"
             what = "another PID namespace" if self.fs.is_live else "a copy"
             raise NotPermitted(f"{self.fs.proc} is {what}; {there}. Nothing was sent.")
+
+    @property
+    def can_ask(self) -> bool:
+        """Whether a JVM of this tree can be asked: it is our own, or a capture has its replies."""
+        return self.is_own
+
+    def prove_asking(self, pid: int | None = None) -> None:
+        """Raise NotPermitted unless a JVM of this tree can be asked."""
+        if not self.can_ask:
+            self.prove_own(pid)
 
     def prove_moving(self, asked_for: str) -> None:
         """Raise NotSupported for a copy. `asked_for` names the option that needs rates."""

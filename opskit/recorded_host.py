@@ -18,6 +18,7 @@ class RecordedHost(Host):
     """A captured machine. With a `source` what the tape lacks is asked there, and kept: so a capture is made."""
 
     fs: TapeFS
+    is_recorded = True
 
     def __init__(self, tape: Tape, source: ProcFS | None = None) -> None:
         self.tape, self.clock = tape, TapeClock(tape.marks)
@@ -25,6 +26,13 @@ class RecordedHost(Host):
         self.now, self.monotonic, self.sleep = self.clock.now, self.clock.monotonic, self.clock.sleep
         origin = tape.origin
         self.page_bytes, self.clock_ticks, self.machine = origin.page_bytes, origin.clock_ticks, origin.machine
+
+    def rewind(self) -> None:
+        """Go back to the first mark, and forget what one command leaves to the next; what the files keep stays."""
+        self.clock.rewind()
+        self._users.clear()
+        self.fs.refused.clear()
+        self.fs.uses_nss = self.tape.origin.uses_nss
 
     @property
     def is_root(self) -> bool:
@@ -35,6 +43,11 @@ class RecordedHost(Host):
     def our_ids(self) -> tuple[int, int]:
         """The effective uid and gid of who made the capture."""
         return self.tape.origin.euid, self.tape.origin.egid
+
+    @property
+    def can_ask(self) -> bool:
+        """Whether JVMs could be asked when the capture was made: the replies, or what is missing, is on the tape."""
+        return self.tape.origin.is_own
 
     def prove_own(self, pid: int | None = None) -> NoReturn:  # noqa: ARG002
         """Raise NotPermitted: nothing can be sent to a captured process."""

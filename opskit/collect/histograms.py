@@ -10,7 +10,7 @@ from opskit.collect.jmap_diff import Facts, Limits, Sample, Target
 from opskit.collect.memory_limits import read_limits, read_room
 from opskit.collect.schedule import schedule
 from opskit.errors import CannotWrite, OpskitError
-from opskit.jvm.attach.client import AttachClient
+from opskit.jvm.attach.connect import client_of
 from opskit.jvm.discover import find_jvm
 from opskit.jvm.dumps.heap_info import HeapInfo, parse_heap_info
 from opskit.jvm.dumps.histogram_reader import parse_histograms
@@ -66,12 +66,12 @@ class Collector:
 
     def __init__(self, host: Host, ask: Request, save: Callable[[str, bytes], str] | None = None) -> None:
         """`save(name, raw text)` keeps a histogram and gives its path. Nothing is sent to the JVM before look()."""
-        host.prove_own(ask.pid)
+        host.prove_asking(ask.pid)
         self.host, self.ask, self._save = host, ask, save
         jvm = find_jvm(host.fs, ask.pid, host.clock_ticks)
         self.pause_s, self.cost = _cost(host, jvm, ask)
         timeout_s = ask.timeout_s or max(_TIMEOUT_S, _TIMEOUT_PAUSES * self.pause_s)
-        self._client = AttachClient(host.fs, ask.pid, timeout_s)
+        self._client = client_of(host.fs, ask.pid, timeout_s)
         self._counters = CounterReader(host.fs, jvm.perf, _COUNTERS)
         self._direct = DirectMemory(host.fs, ask.pid)
         self._samples: list[Sample] = []

@@ -249,14 +249,14 @@ def _sample(
     # Sockets and cgroups: not needed for files.
     from opskit.collect.jpmp.sampling import Sampler
     from opskit.collect.jpmp.virtual import FIRST_JDK, add_virtual_threads
-    from opskit.jvm.attach.client import AttachClient
+    from opskit.jvm.attach.connect import client_of
     from opskit.jvm.attach.target import DEFAULT_TIMEOUT_S
     from opskit.proc.cgroup.owner import unit_of
     from opskit.proc.cgroup.tree import parse_cgroup
 
-    host.prove_own(pid)
+    host.prove_asking(pid)
     default_s = VIRTUAL_TIMEOUT_S if ask.kind == "virtual" else DEFAULT_TIMEOUT_S
-    client = AttachClient(host.fs, pid, default_s if ask.timeout_s is None else ask.timeout_s)
+    client = client_of(host.fs, pid, default_s if ask.timeout_s is None else ask.timeout_s)
 
     def dump() -> bytes:
         if ask.kind == "virtual" and dump_virtual is not None:
@@ -269,7 +269,7 @@ def _sample(
     sampled = Sampler(host, client, reader, ask, dump, keep).sample()
     sampled.java_major = client.target.java_major
     if has_virtual and dump_virtual is not None:
-        patient = AttachClient(host.fs, pid, UNASKED_TIMEOUT_S if ask.timeout_s is None else ask.timeout_s)
+        patient = client_of(host.fs, pid, UNASKED_TIMEOUT_S if ask.timeout_s is None else ask.timeout_s)
 
         def read_virtual() -> ThreadDump:
             text = dump_virtual(host, patient, heap_to_walk(host, pid).bytes)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from opskit.commands.shared.output import Output, about, exit_code, progress
+from opskit.commands.shared.output import Output, Unseen, about, exit_code, progress
 from opskit.errors import UsageError
 from opskit.host import Host
 
@@ -81,6 +81,9 @@ def _uids_of(host: Host, names: Sequence[str]) -> frozenset[int]:
 def open_host(root: str | None, proc: str | None, *, watch: bool) -> Host:
     """The host of --root and --proc, of the command or of opskit itself. Files that it refuses to read are counted at the end."""
     context = click.get_current_context()
+    given = context.find_root().obj
+    if isinstance(given, Unseen):
+        return given.host
     outer = context.find_root().params
     host = Host.at(root or outer.get("root"), proc or outer.get("proc"))
     context.call_on_close(partial(_report_refused, host))

@@ -29,6 +29,15 @@ class TapeClock(threading.local):
         """The wall time of the mark."""
         return datetime.fromtimestamp(self._marks[self.mark].wall_s, timezone.utc)
 
+    @property
+    def place(self) -> tuple[int, float]:
+        """The mark, and the time up to which was slept."""
+        return self.mark, self._ideal_s
+
+    def go_to(self, place: tuple[int, float]) -> None:
+        """Go (back) to a place."""
+        self.mark, self._ideal_s = place
+
     def rewind(self) -> None:
         """Go back to the first mark."""
         self.mark, self._ideal_s = 0, self._marks[0].monotonic_s

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from opskit.proc.calls import Calls
 from opskit.proc.fs import LARGEST_BYTES, ProcFS, Refused, largest_bytes
 from opskit.proc.recorded import tape as kinds
+from opskit.proc.recorded.replies import Replies
 from opskit.proc.recorded.tape import Failure, Tape
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ class TapeFS(ProcFS):
         self.has_our_root = tape.origin.has_our_root
         self.uses_nss = tape.origin.uses_nss
         self.calls = TapeCalls(self)
+        self.replies = Replies(tape, clock, source)
 
     def is_own(self) -> bool:
         """Whether it was so on the captured machine. No PID here is one there: see Host.prove_own."""

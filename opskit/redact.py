@@ -45,7 +45,10 @@ _SIGNATURES = frozenset({"sig", "signature", "x-amz-signature", "x-goog-signatur
 _COOKIE = re.compile(r"\b((?:set-)?cookie: ?)([^\n\"']+)", re.IGNORECASE)
 _ELEMENT = re.compile(rf"<([\w.:\-]{{1,{LONGEST_NAME}}})>([^<\n]+)")
 _QUOTED = re.compile(r"\b(IDENTIFIED BY|PASSWORD) ('[^'\n]*'?)", re.IGNORECASE)  # SQL
-_PROSE = re.compile(r"\b((?:password|passwd|passphrase|secret|token) (?:is|was) )([\"']?)(?=[^\s\"']{0,64}[0-9])([^\s\"']{4,})", re.IGNORECASE)
+_PROSE = re.compile(
+    r"\b((?:password|passwd|passphrase|secret|token) (?:is|was) )([\"']?)(?=[^\s\"']{0,64}[0-9])([^\s\"']{4,})",
+    re.IGNORECASE,
+)
 _PRIVATE_KEY = re.compile(r"(-----BEGIN [A-Z ]{0,40}PRIVATE KEY(?: BLOCK)?-----)([^-]+)")
 _PATH = re.compile(r"[\s/?#@]")
 _KEY_OF_URL = re.compile(r"[A-Za-z0-9_\-]{16,}@")
@@ -190,14 +193,14 @@ class Hider:
         assignment = _ASSIGNMENT.fullmatch(word)
         if assignment is not None:
             return f"{assignment[1]}={self._value(assignment[1], assignment[2], VARIABLES)}"
-        return self._script(word)
+        return self.script(word)
 
     def _value(self, name: str, value: str, kind: str) -> str:
         if is_secret(name) and not is_plain(name, value):
             return self.hide(kind, value)
-        return self._script(value)
+        return self.script(value)
 
-    def _script(self, text: str) -> str:
+    def script(self, text: str) -> str:
         """A text, or a command line within a word: `sh -c 'tool --password x'`."""
         if " -" not in text:
             return self.text(text)

@@ -75,6 +75,10 @@ class Host:
         """The effective uid and gid of opskit."""
         return os.geteuid(), os.getegid()
 
+    def pause(self, seconds: float) -> None:
+        """Wait between two looks that must show the same. Unlike `sleep` it never ends a capture."""
+        self.sleep(seconds)
+
     @property
     def is_here(self) -> bool:
         """Whether something can be done to its processes: as is_own, and not a capture."""
@@ -101,6 +105,16 @@ class Host:
             there = "PIDs there are not PIDs here" if pid is None else f"{pid} there is not {pid} here"
             what = "another PID namespace" if self.fs.is_live else "a copy"
             raise NotPermitted(f"{self.fs.proc} is {what}; {there}. Nothing was sent.")
+
+    @property
+    def can_ask(self) -> bool:
+        """Whether a JVM of this tree can be asked: it is our own, or a capture has its replies."""
+        return self.is_own
+
+    def prove_asking(self, pid: int | None = None) -> None:
+        """Raise NotPermitted unless a JVM of this tree can be asked."""
+        if not self.can_ask:
+            self.prove_own(pid)
 
     def prove_moving(self, asked_for: str) -> None:
         """Raise NotSupported for a copy. `asked_for` names the option that needs rates."""

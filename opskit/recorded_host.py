@@ -30,6 +30,10 @@ class RecordedHost(Host):
         origin = tape.origin
         self.page_bytes, self.clock_ticks, self.machine = origin.page_bytes, origin.clock_ticks, origin.machine
 
+    def pause(self, seconds: float) -> None:
+        """Wait between two looks that must show the same."""
+        self.clock.pause(seconds)
+
     def rewind(self) -> None:
         """Go back to the first mark, and forget what one command leaves to the next; what the files keep stays."""
         self.clock.rewind()
@@ -46,6 +50,11 @@ class RecordedHost(Host):
     def our_ids(self) -> tuple[int, int]:
         """The effective uid and gid of who made the capture."""
         return self.tape.origin.euid, self.tape.origin.egid
+
+    @property
+    def can_ask(self) -> bool:
+        """Whether JVMs could be asked when the capture was made: the replies, or what is missing, is on the tape."""
+        return self.tape.origin.is_own
 
     def prove_own(self, pid: int | None = None) -> NoReturn:  # noqa: ARG002
         """Raise NotPermitted: nothing can be sent to a captured process."""

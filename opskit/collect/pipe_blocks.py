@@ -66,6 +66,8 @@ class Watcher:
             keys = {wait.on for wait in writing}
             if not (keys - drained or reading or opening):
                 break
+            if before and not self.host.can_look_after(wait_s):
+                break
             self.host.sleep(wait_s)
             now = blocked_writers(fs, _only(self.holders, keys), self.fills, self.fifos)
             # A writer sleeps anew when a reader has taken something out of its full pipe.

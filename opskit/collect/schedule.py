@@ -28,6 +28,7 @@ def schedule(
             continue
         late = host.monotonic() - (start + slot * interval_s)
         if late < 0:
+            host.end_at(start + slot * interval_s)  # there is more of a capture
             (sleep or host.sleep)(-late)
             late = 0.0
         number += 1
@@ -45,7 +46,8 @@ def schedule_of_capture(
         begun_s = host.monotonic()
         yield number, 0.0
         if host.monotonic() == begun_s and (count is None or number < count):  # the look had no window of its own
-            (sleep or host.sleep)(interval_s or host.end_of(_NEXT_S) - begun_s)
+            end_s = host.end_of(interval_s or _NEXT_S)
+            (sleep or host.sleep)(interval_s or end_s - begun_s)
 
 
 def window_end_s(first_s: float, begun_s: float, window_s: float, after_s: float) -> float:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from opskit.proc.fd_directory import FdLink, FdReader
     from opskit.proc.file_space import Space
     from opskit.proc.kept_reads import KeptReads
+    from opskit.proc.recorded.replies import Replies
 
 T = TypeVar("T")
 D = TypeVar("D")
@@ -94,6 +95,7 @@ class ProcFS:
         self.refused: dict[str, str] = {}  # the files that exist and were not read: path -> why
         self.kept: KeptReads | None = None  # for a run in which several collectors want the same files
         self.calls = Calls()
+        self.replies: Replies | None = None  # what JVMs replied, of a capture: they are not asked here
         self.uses_nss = True  # users may be looked up by NSS, which asks LDAP and the like; else in /etc/passwd alone
 
     def is_own(self) -> bool:

@@ -13,6 +13,7 @@ from opskit.quantities import plural
 if TYPE_CHECKING:
     from opskit.proc.recorded.tape import Mark
 
+_SHORTEST_S = 0.1  # of a pause that leads to the next mark
 Place = tuple[int, float]  # the mark, and the time up to which was slept
 
 
@@ -84,12 +85,19 @@ class TapeClock:
         self.go_to(self._begin())
 
     def sleep(self, seconds: float) -> None:
-        """Go on. Raises NoMoreSamples behind the last mark."""
+        """Go on, unless an earlier, shorter sleep in the same window has led further. Raises NoMoreSamples behind the last mark."""
         if seconds <= 0:
             return
         mark, ideal_s = self.place
-        ideal_s = max(ideal_s, self.monotonic()) + seconds
-        self.go_to((self._nearest(mark, ideal_s), ideal_s))
+        ideal_s += seconds
+        self.go_to((self._nearest(mark, ideal_s) if ideal_s > self.monotonic() else mark, ideal_s))
+
+    def pause(self, seconds: float) -> None:
+        """Wait between two looks at the same: on to a later mark, unless it is short or there is none."""
+        mark, ideal_s = self.place
+        ideal_s += seconds
+        goes_on = seconds >= _SHORTEST_S and ideal_s > self.monotonic() and mark + 1 < len(self._marks)
+        self.go_to((self._nearest(mark, ideal_s) if goes_on else mark, ideal_s))
 
     def end_at(self, until_s: float) -> float:
         """The time of the later mark that is nearest to then: a window begins now. Raises NoMoreSamples."""

@@ -14,6 +14,7 @@ from opskit.proc.recorded.calls import TapeCalls
 from opskit.proc.recorded.departed import Departed
 from opskit.proc.recorded.held import Parts, TapeFile
 from opskit.proc.recorded.implied import implied
+from opskit.proc.recorded.replies import Replies
 from opskit.proc.recorded.tape import Failure, Tape
 
 if TYPE_CHECKING:
@@ -37,6 +38,7 @@ class TapeFS(ProcFS):
         self.has_our_root = tape.origin.has_our_root
         self.uses_nss = tape.origin.uses_nss
         self.calls = TapeCalls(self)
+        self.replies = Replies(tape, clock, source)
         self._departed = Departed(tape, self.proc)
         self._parts = Parts(tape)
 

@@ -23,14 +23,37 @@ class Quick:
 class Command:
     """A command: its name, group and line of help, its module, by default the name with underscores, and its part in doctor."""
 
-    __slots__ = ("group", "help", "hidden", "module", "name", "quick")
+    __slots__ = ("captured", "group", "help", "hidden", "module", "name", "quick")
 
     def __init__(
         self, name: str, group: str, line: str, quick: Quick | None = None, module: str | None = None, *, hidden: bool = False
     ) -> None:  # fmt: skip
         self.name, self.group, self.help, self.hidden, self.quick = name, group, line, hidden, quick
+        self.captured = CAPTURED.get(name, ())
         self.module = module or name.replace("-", "_")
 
+
+# What a capture runs of each command, so that all that a replay reads is in it: {pid} is each JVM, each process that was named, and
+# those that doctor names; {jvm} each JVM. Options that only show more, or choose among what was read, need no line.
+CAPTURED = {
+    "doctor": ("", "{pid}"),
+    "pipes": ("--ends --fifos --threads", "--fill", "--by-user", "{pid} --fill"),
+    "tcp": ("-v", "--listen", "{pid} -v"),
+    "cswitch": ("", "{pid}"),
+    "irqs": ("-v",),
+    "io": ("-v", "{pid} -v"),
+    "limits": ("--all", "{pid} --all"),
+    "fds": ("", "--deleted", "{pid} -v"),
+    "dentry": ("",),
+    "mem": ("", "--files", "{pid} -v"),
+    "oom": ("",),
+    "clock": ("", "-w -c 1", "{pid}"),
+    "jvms": ("",),
+    "hsperf-check": ("", "{jvm}"),
+    "jmx": ("{jvm}",),
+    "crash": ("-v",),
+    "safepoints": ("{jvm}",),
+}
 
 COMMANDS = (
     Command("doctor", "Linux", "Find what is wrong with a host or process: every check at once."),

@@ -72,8 +72,7 @@ class Crew:
     ) -> None:
         """`hung`: checks and the paths in which they hang since an earlier run."""
         self._host, self._ask, self._until_s, self._send = host, ask, until_s, send
-        self._turns = Turns(self._on_hang)
-        self._kept = KeptReads(self._turns.breathe)
+        self._turns, self._kept = _turns_of(host, self._on_hang)
         self._look = Look(host, (), window_s(ask.deadline_s) if host.fs.is_live else 0.0, ask.ask)
         self._work: dict[int, _Work] = {}  # by the thread's ident
         self._before = list(hung)
@@ -84,7 +83,9 @@ class Crew:
         self._told: set[str] = set()  # whose answers were sent
         self._suspects: list[int] = []
         self._lock = threading.Lock()
-        host.sleep, host.fs.kept = self._turns.sleep, self._kept
+        host.fs.kept = self._kept
+        if not host.is_recorded:
+            host.sleep = self._turns.sleep
         for _, path in self._before:
             self._kept.refuse(path)
         threading.stack_size(_STACK_BYTES)  # of each thread: a machine may have no more memory to promise
@@ -142,7 +143,8 @@ class Crew:
             self._fail(name, f"{self._ask.deadline_s:g} s are too short for it; raise --deadline")
             return
         suspects = tuple(dict.fromkeys(self._suspects))
-        look = self._look._replace(window_s=window, suspects=suspects, until_s=self._until_s)
+        until_s = None if self._host.is_recorded else self._until_s
+        look = self._look._replace(window_s=window, suspects=suspects, until_s=until_s)
         self._start(name, partial(self._check, name, look))
 
     def _start(self, name: str, work: Callable[[], None]) -> None:
@@ -194,13 +196,15 @@ class Crew:
         return Gap(name, f"{pid} ({(fs.maybe(str, pid, 'comm') or '?').strip()})", f"reading {path} hangs")
 
     def _check(self, name: str, look: Look) -> None:
-        begun_s, begun_cpu_s, is_first = time.monotonic(), time.thread_time(), False
+        now, begun_cpu_s, is_first = self._host.monotonic, time.thread_time(), False
+        begun_s = now()
         look = look._replace(window_s=fitting_s(look.window_s, self._until_s - begun_s))
         try:
             outcome: Outcome = importlib.import_module(f"opskit.checks.{name.replace('-', '_')}").check(look)
             is_first = self._is_first(name)
             if is_first:
-                self._tell(name, outcome, time.monotonic() - begun_s, time.thread_time() - begun_cpu_s)
+                cpu_s = None if self._host.is_recorded else time.thread_time() - begun_cpu_s
+                self._tell(name, outcome, now() - begun_s, cpu_s)
                 self._told.add(name)
         except BaseException as error:  # noqa: BLE001  (a bug in one check never stops the others)
             if is_first or self._is_first(name):
@@ -214,7 +218,7 @@ class Crew:
                 self._hung.pop(threading.get_native_id(), None)
         return is_first
 
-    def _tell(self, name: str, outcome: Outcome, took_s: float, cpu_s: float) -> None:
+    def _tell(self, name: str, outcome: Outcome, took_s: float, cpu_s: float | None) -> None:
         findings = outcome.findings
         for begin in range(0, len(findings), _PART):
             part = findings[begin : begin + _PART]
@@ -227,6 +231,18 @@ class Crew:
         self._answered.add(name)
         self._send({"failed": name, "why": why})
         self._told.add(name)
+
+
+def _turns_of(host: Host, on_hang: Callable[[int], None]) -> tuple[Turns, KeptReads]:
+    if not host.is_recorded:
+        turns = Turns(on_hang)
+        return turns, KeptReads(turns.breathe)
+    from opskit.checks.one_by_one import OneByOne
+    from opskit.proc.recorded.kept import KeptByMark
+    from opskit.recorded_host import RecordedHost
+
+    assert isinstance(host, RecordedHost)
+    return OneByOne(host.clock), host.fs.kept or KeptByMark(host.clock)
 
 
 def _is_blocked(tid: int) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import signal
 from contextlib import contextmanager, suppress
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 from opskit.analysis.doctor.seen import NOTHING_THERE, Checked, Gap, Outcome, Place, Seen
@@ -59,12 +60,18 @@ def run_checks(host: Host, ask: Request, meanwhile: Callable[[], None] = lambda:
     """
     begun_s = host.monotonic()
     until_s = begun_s + max(ask.deadline_s - ask.used_s - _LAST_S, _LEAST * ask.deadline_s)
+    if host.is_recorded:  # nothing there hangs or takes time
+        until_s = inf
+        if host.fs.is_live:
+            host.end_of(ask.deadline_s)  # raises NoMoreSamples: a watch ends
     host.fs.uses_nss = ask.ask
     _left[:] = [each for each in _left if each.child.reap() is None]
     hanging = {name for each in _left for name in each.unfinished}
     heard = _Heard(ask, hanging)
     ask = ask._replace(checks=tuple(name for name in ask.checks if name not in hanging))
     try:
+        if host.is_recorded:
+            raise _NoChild
         with scheduled_first():  # a machine whose CPUs are overloaded is looked at, too
             _run_in_child(host, ask, until_s, heard, meanwhile)
     except _NoChild:
@@ -88,7 +95,7 @@ def _crew(host: Host, ask: Request, until_s: float, send: Send) -> Crew:
 
 
 class _NoChild(Exception):  # noqa: N818
-    """No process can be started."""
+    """No process can be started, or none is needed."""
 
 
 def _run_in_child(host: Host, ask: Request, until_s: float, heard: _Heard, meanwhile: Callable[[], None]) -> None:
@@ -112,11 +119,11 @@ def _run_in_child(host: Host, ask: Request, until_s: float, heard: _Heard, meanw
 
 @contextmanager
 def _restored(host: Host) -> Iterator[None]:
-    sleep = host.sleep
+    sleep, kept = host.sleep, host.fs.kept
     try:
         yield
     finally:
-        host.sleep, host.fs.kept = sleep, None
+        host.sleep, host.fs.kept = sleep, kept
 
 
 class _Heard:

@@ -24,6 +24,8 @@ def process_of_word(host: Host, word: str) -> int | None:
         pid = integer(word)
         return pid if pid is not None and host.fs.pids() and host.fs.exists(pid) else None
     host.fs.uses_nss = False
+    if host.is_recorded:
+        return find_process(host, word)
     message = None
     with Guard():
         try:

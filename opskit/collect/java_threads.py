@@ -18,12 +18,12 @@ def java_threads(host: Host, pid: int, problems: list[str] | None) -> Mapping[in
 
     Empty for a process that is no JVM. `problems` gets the reason why a JVM gives no dump.
     """
-    from opskit.jvm.attach.client import AttachClient
+    from opskit.jvm.attach.connect import client_of
     from opskit.jvm.dumps.dialects import DumpReader
 
     try:
-        host.prove_own(pid)
-        text = AttachClient(host.fs, pid).thread_dump().encode("utf-8", "surrogateescape")
+        host.prove_asking(pid)
+        text = client_of(host.fs, pid).thread_dump().encode("utf-8", "surrogateescape")
         dumps = DumpReader("threads").read(text, f"the dump of {pid}")
     except NotAJvm:
         return {}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from opskit.collect.found_jvms import found_jvms
 from opskit.errors import OpskitError
-from opskit.jvm.attach.client import AttachClient
+from opskit.jvm.attach.connect import client_of
 from opskit.jvm.perfdata.stop_clock import StopClock
 from opskit.proc.cgroup.owner import owner_of
 from opskit.proc.cgroup.tree import parse_cgroup
@@ -64,7 +64,7 @@ class Dumps:
     def __init__(self, host: Host, ask: Request) -> None:
         self._host, self._found = host, found_jvms(host, ask.pids)
         if self._found.jvms:
-            host.prove_own()
+            host.prove_asking()
         until_s = host.monotonic() + _DEFAULT_S if ask.until_s is None else ask.until_s
         self._until_s = until_s - _END_S
         left_s = max(_LEAST_S, self._until_s - _EXPLAIN_S - host.monotonic())
@@ -104,7 +104,7 @@ class _Asking:
         return self._thread.is_alive()
 
     def _ask(self) -> None:
-        client = AttachClient(self._fs, self._jvm.pid, self._timeout_s)
+        client = client_of(self._fs, self._jvm.pid, self._timeout_s)
         clock = StopClock(self._fs, self._jvm.perf)
         try:
             self._major = client.target.java_major
@@ -114,7 +114,7 @@ class _Asking:
             self._paused_s = None if before is None or after is None else max(0.0, after - before)
             self._text = text
         except OpskitError as error:
-            self._why = _short(error, self._jvm)
+            self._why = short_reason(error, self._jvm)
         except OSError as error:
             self._why = error.strerror or str(error)
 
@@ -135,7 +135,7 @@ class _Asking:
         return asked._replace(dump=max(dumps, key=lambda dump: len(dump.threads)))
 
 
-def _short(error: OpskitError, jvm: Jvm) -> str:
+def short_reason(error: OpskitError, jvm: Jvm) -> str:
     """The reason without the process, which is named beside it, and without advice about options of other commands."""
     text = str(error)
     for begin in ("cannot attach to ", "timeout: ", ""):

@@ -46,7 +46,7 @@ def system_properties(sources: Sources, *, ask: bool = False) -> tuple[str, Mapp
                 sources.missing.append(f"{_PROPERTIES}: {why}")
     if found is not None:
         return MEMORY, found
-    if ask and sources.memory is None and sources.host.is_own:
+    if ask and sources.memory is None and sources.host.can_ask:
         try:
             return ATTACH, asked_properties(sources)
         except (OpskitError, OSError) as error:
@@ -62,10 +62,10 @@ def system_properties(sources: Sources, *, ask: bool = False) -> tuple[str, Mapp
 
 def asked_properties(sources: Sources) -> Mapping[str, str]:
     """The JVM's answer to the attach command `properties`. Raises as AttachClient does."""
-    from opskit.jvm.attach.client import AttachClient
+    from opskit.jvm.attach.connect import client_of
     from opskit.jvm.dumps.java_properties import parse_java_properties
 
-    answer = AttachClient(sources.host.fs, sources.pid, _TIMEOUT_S).execute("properties")
+    answer = client_of(sources.host.fs, sources.pid, _TIMEOUT_S).execute("properties")
     return parse_java_properties(answer.decode("latin-1"))
 
 

@@ -217,13 +217,13 @@ def _heap_info(host: Host, pid: int, look: _Look, *, ask: bool) -> HeapInfo | No
     """The JVM's answer to GC.heap_info, which needs no safepoint; None: its listener does not run, or did not answer."""
     from opskit.jvm.attach.target import seems_to_listen
 
-    if not host.is_own or not (ask or seems_to_listen(host.fs, look.jvm)):
+    if not host.can_ask or not (ask or seems_to_listen(host.fs, look.jvm)):
         return None
-    from opskit.jvm.attach.client import AttachClient
+    from opskit.jvm.attach.connect import client_of
     from opskit.jvm.dumps.heap_info import parse_heap_info
 
     try:
-        answer = parse_heap_info(AttachClient(host.fs, pid, _TIMEOUT_S, may_start=ask).jcmd("GC.heap_info"))
+        answer = parse_heap_info(client_of(host.fs, pid, _TIMEOUT_S, may_start=ask).jcmd("GC.heap_info"))
     except (OpskitError, OSError) as error:
         if ask:
             look.missing.append(str(error))

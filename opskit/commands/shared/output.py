@@ -18,10 +18,19 @@ from opskit.render.report import About
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from opskit.analysis.finding import Finding
     from opskit.host import Host
     from opskit.render.report import Report
 
 _STDOUT = ("-", "/dev/stdout")  # by its name a redirected stdout would be a file that is replaced
+
+
+class Unseen:
+    """As `obj` of the root context: commands run on this host, show nothing, and add what they find to `findings`."""
+
+    def __init__(self, host: Host) -> None:
+        self.host = host
+        self.findings: list[Finding] = []
 
 
 class Output(NamedTuple):
@@ -31,6 +40,7 @@ class Output(NamedTuple):
     path: str | None
     color: bool
     terminal: bool
+    findings: list[Finding] | None = None  # nothing is shown, and what was found is kept here
 
     @classmethod
     def choose(
@@ -38,6 +48,9 @@ class Output(NamedTuple):
         unsuffixed: str = "text",
     ) -> Output:  # fmt: skip
         """Settle format and place before any work is done. Raises UsageError and CannotWrite."""
+        given = click.get_current_context().find_root().obj
+        if isinstance(given, Unseen):
+            return cls(format_ or "text", None, color=False, terminal=False, findings=given.findings)
         path = None if output in (None, *_STDOUT) else output
         terminal = path is None and sys.stdout.isatty()
         if path is not None:
@@ -63,6 +76,9 @@ class Output(NamedTuple):
 
     def emit(self, report: Report, *, fit_height: bool = False) -> None:
         """Render and write. Findings and footer go to stderr where the format has no place for them."""
+        if self.findings is not None:
+            self.findings.extend(report.findings)
+            return
         if report.draw is not None and self.written_at_the_end and self.format not in ("csv", "json", "prometheus"):
             drawn = report.draw(self.format)
             self.write(drawn) if isinstance(drawn, str) else self.write_parts([drawn])
@@ -77,6 +93,8 @@ class Output(NamedTuple):
 
     def say_aside(self, report: Report) -> None:
         """Write to stderr what the format leaves out: the footer, and the findings where -f text is rows alone."""
+        if self.findings is not None:
+            return
         if self.format in ("table", "json", "markdown"):
             return
         lines = list(report.footer)
@@ -104,6 +122,8 @@ class Output(NamedTuple):
 
     def write_parts(self, parts: Iterable[bytes]) -> None:
         """The same for what comes in parts and may be more than memory should hold."""
+        if self.findings is not None:
+            return
         if self.path is None:
             sys.stdout.flush()
             sys.stdout.buffer.writelines(parts)
@@ -121,7 +141,12 @@ class Output(NamedTuple):
 def about(host: Host, target: Mapping[str, object] | None = None) -> About:
     """The head of every report."""
     name = os.path.basename(sys.argv[0]) or "opskit"
-    command_line = shell.command("opskit" if name == "__main__.py" else name, *map(_without_password, sys.argv[1:]))
+    words: Sequence[str] = sys.argv[1:]
+    if host.is_recorded:  # a report is the same as on the machine itself
+        from opskit.commands.shared.machine import without_capture
+
+        words = without_capture(words)
+    command_line = shell.command("opskit" if name == "__main__.py" else name, *map(_without_password, words))
     return About(host.name, host.now().strftime("%Y-%m-%dT%H:%M:%SZ"), __version__, command_line, target)
 
 

@@ -27,15 +27,24 @@ RANGES = "ranges"  # {offset: bytes or Failure} of a file that is read in parts,
 OPENED = "opened"  # True: a file that could be held
 UNTRUSTED = "untrusted"  # True: it was read by read_untrusted; its FileId stands in LSTAT, its bytes in FILE
 CALL = "call"  # the answer to Calls.ask, by `name(arguments)`
+SOME = "some"  # the first names in a directory that has more: tuple of text
+PAGES = "pages"  # how many pages of a file are in the page cache: number
 REPLY = "reply"  # the text (bytes) that a JVM replied, by `PID/NAME`: threads, histogram, VM.info; see jvm/attach/replies.py
-KINDS = (FILE, LINK, STAT, LSTAT, NAMES, ENTRIES, FDS, SPACE, WRITABLE, RANGES, OPENED, UNTRUSTED, CALL, REPLY)
+KINDS = (
+    FILE, LINK, STAT, LSTAT, NAMES, ENTRIES, FDS, SPACE, WRITABLE, RANGES, OPENED, UNTRUSTED, CALL, SOME, PAGES, REPLY,
+)  # fmt: skip
 
 
 class Failure(NamedTuple):
-    """An OSError by its errno; `why` where the text is not the errno's own (Refused)."""
+    """An OSError by its errno; `why` where the text is not the errno's own.
+
+    `is_refused`: it was a Refused, whatever its errno. `is_counted`: it was among the files that were not read (`refused`).
+    """
 
     errno: int
     why: str | None = None
+    is_refused: bool = False
+    is_counted: bool = False
 
 
 class Mark(NamedTuple):

@@ -1,0 +1,76 @@
+"""What JVMs replied when a capture was made, by process and question. Where a recording asks them itself, it keeps the reply."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from opskit.proc.recorded.tape import REPLY, Failure
+from opskit.quantities import integer
+
+if TYPE_CHECKING:
+    from opskit.proc.fs import ProcFS
+    from opskit.proc.recorded.clock import TapeClock
+    from opskit.proc.recorded.tape import Origin, Tape
+
+THREADS, HISTOGRAM = "threads", "histogram"
+_LONGEST_NAME = 100
+_NAMES = {"threaddump": THREADS, "inspectheap": HISTOGRAM}
+
+
+class Replies:
+    """The replies on a tape, at the mark of its clock. `source`: the live tree of a recording, None in a replay."""
+
+    def __init__(self, tape: Tape, clock: TapeClock, source: ProcFS | None = None) -> None:
+        self._tape, self._clock, self.source = tape, clock, source
+
+    @property
+    def origin(self) -> Origin:
+        """Who made the capture."""
+        return self._tape.origin
+
+    def find(self, pid: int, name: str) -> bytes | Failure | None:
+        """The reply that holds now; None: it was not asked for."""
+        try:
+            found: bytes | Failure = self._tape.find(REPLY, key_of(pid, name), self._clock.mark)
+        except KeyError:
+            return None
+        return found
+
+    def keep(self, pid: int, name: str, reply: bytes | Failure) -> None:
+        """Keep a reply from the first mark on."""
+        self._tape.keep(REPLY, key_of(pid, name), reply)
+
+    def all_of(self, pid: int, name: str) -> list[tuple[int, bytes]]:
+        """(mark, reply) of each of this name, the oldest first."""
+        key = key_of(pid, name)
+        return [
+            (mark, each) for mark, found, each in self._tape.all_of(REPLY) if found == key and isinstance(each, bytes)
+        ]
+
+    def is_new(self, pid: int, name: str) -> bool:
+        """Whether the reply of now is of this moment, and not of an earlier one."""
+        by_mark = self._tape.answers[REPLY]
+        mark = self._clock.mark
+        return mark < len(by_mark) and isinstance(by_mark[mark].get(key_of(pid, name)), bytes)
+
+    def pids(self, name: str) -> list[int]:
+        """The processes that gave such a reply."""
+        found = (key.partition("/") for _, key, each in self._tape.all_of(REPLY) if isinstance(each, bytes))
+        numbers = {integer(pid) for pid, _, of in found if of == name}
+        return sorted(number for number in numbers if number is not None)
+
+
+def key_of(pid: int, name: str) -> str:
+    """The key on the tape, and the path below `attach` in an archive."""
+    return f"{pid}/{name}"
+
+
+def name_of(command: str, *arguments: str) -> str:
+    """The name of the reply to an attach command: `threads`, `histogram`, `histogram-live`, `properties`, `VM.flags_-all`."""
+    if command == "inspectheap" and arguments[:1] != ("-all",):
+        return f"{HISTOGRAM}-live"
+    if command in _NAMES:
+        return _NAMES[command]
+    words = arguments if command == "jcmd" else (command, *arguments)
+    return re.sub(r"[^A-Za-z0-9.-]+", "_", " ".join(words)).strip("._")[:_LONGEST_NAME]

@@ -73,6 +73,14 @@ class Host:
         """The effective uid and gid of opskit."""
         return os.geteuid(), os.getegid()
 
+    def pause(self, seconds: float) -> None:
+        """Wait between two looks that must show the same. Unlike `sleep` it never ends a capture."""
+        self.sleep(seconds)
+
+    def end_of(self, end_s: float) -> float:
+        """When a window ends that begins now, and should end then: in a capture with its last sample at the latest. Raises NotSupported."""
+        return end_s
+
     def prove_own(self, pid: int | None = None) -> None:
         """Raise NotPermitted unless acting on a PID of this tree acts on that process."""
         if not self.is_own:

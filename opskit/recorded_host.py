@@ -27,6 +27,14 @@ class RecordedHost(Host):
         origin = tape.origin
         self.page_bytes, self.clock_ticks, self.machine = origin.page_bytes, origin.clock_ticks, origin.machine
 
+    def pause(self, seconds: float) -> None:
+        """Wait between two looks that must show the same."""
+        self.clock.pause(seconds)
+
+    def end_of(self, end_s: float) -> float:
+        """When a window ends that begins now. Raises NotSupported at the last sample."""
+        return self.clock.end_of(end_s)
+
     def rewind(self) -> None:
         """Go back to the first mark, and forget what one command leaves to the next; what the files keep stays."""
         self.clock.rewind()

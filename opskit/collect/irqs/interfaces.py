@@ -109,7 +109,7 @@ def _with_rates(host: Host, places: Sequence[_Place], cpus: frozenset[int]) -> t
     if not steering:
         return ()
     first, begun_s = {place.space: _counters(place) for place, _ in steering}, host.monotonic()
-    host.sleep(_RANKING_S)
+    host.pause(_RANKING_S)
     elapsed_s = host.monotonic() - begun_s
     rates = {place.space: _rates(first[place.space], _counters(place), elapsed_s) for place, _ in steering}
     found = []

@@ -45,10 +45,10 @@ def test_every_format(form, golden):
 def write_capture(path, replies=()):
     """A capture of this machine with two samples of the counters, as far as compare reads it."""
     live = Host.at(None, None)
-    tape = Tape(Origin(machine=live.machine), (Mark(time.time(), time.monotonic()),))
+    begun = Mark(time.time(), time.monotonic())
+    tape = Tape(Origin(machine=live.machine), (begun, begun._replace(monotonic_s=begun.monotonic_s + 0.5)))
     collect_side(RecordedHost(tape, live.fs), "x", "capture", 1.0)
-    time.sleep(0.3)
-    tape.marks.append(Mark(time.time(), time.monotonic()))
+    time.sleep(max(0.0, begun.monotonic_s + 0.5 - time.monotonic()))
     for key in [key for key in tape.answers[FILE][0] if key.endswith(("/stat", "/schedstat", "/vmstat", "/status")) or "hsperfdata" in key or "pressure" in key]:
         try:
             answer = live.fs.read_path(key)
@@ -106,7 +106,7 @@ def test_thread_dumps_are_drawn_and_histograms_listed(pair, tmp_path, inprocess)
     ]
     picture = tmp_path / "diff.svg"
     ran = inprocess("compare", *made, "--jvm", pair[0], "-o", picture)
-    assert (ran.code, ran.err.count("Traceback")) == (0, 0)
+    assert ran.code == 0, ran.err
     assert "app.Slow.run" in picture.read_text()
     assert "app.Fast.run" in picture.read_text()
     ran = inprocess("compare", *made, "--jvm", pair[0], "-f", "text")

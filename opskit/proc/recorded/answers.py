@@ -27,6 +27,7 @@ _RECORDS = {
     "FileTimes": "opskit.proc.kernel.syscalls",
     "KernelClock": "opskit.proc.kernel.adjtimex",
     "KernelLog": "opskit.proc.kernel.kmsg",
+    "NetQueue": "opskit.proc.net_queues",
     "ReadCost": "opskit.proc.kernel.clock_reads",
     "Rights": "opskit.proc.rights",
 }

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from opskit.proc.recorded.fs import TapeFS
+    from opskit.proc.recorded.network import TapeNetwork
 
 T = TypeVar("T")
 
@@ -66,11 +67,25 @@ class TapeCalls(Calls):
             fs.tape.keep(CALL, key, held)
         return _given(held, returns)
 
+    @property
+    def mark(self) -> int:
+        """The mark of the clock."""
+        return self._fs.clock.mark
+
+    def network(self, path: str | None = None) -> TapeNetwork:
+        """A network namespace as it was. Raises OSError."""
+        from opskit.proc.recorded.network import TapeNetwork
+
+        return TapeNetwork(self, path)
+
     def sample(self, question: Callable[..., object], *arguments: object) -> None:
         """Ask the machine now, and keep the answer at the mark of the clock. Errors are kept too. It needs a source."""
-        fs = self._fs
-        held = self._put(lambda source: source.calls.ask(question, *arguments))
-        fs.tape.keep_change(CALL, key_of(name_of(question), arguments), held, fs.clock.mark)
+        self.sample_answer(name_of(question), arguments, lambda source: source.calls.ask(question, *arguments))
+
+    def sample_answer(self, name: str, arguments: tuple[object, ...], ask: Callable[[Any], Any]) -> None:
+        """The same for a question of that name; ask(source): put it to the machine."""
+        held = self._put(ask)
+        self._fs.tape.keep_change(CALL, key_of(name, arguments), held, self.mark)
 
     def _put(self, ask: Callable[[Any], Any]) -> Any:
         try:

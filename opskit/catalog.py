@@ -37,7 +37,7 @@ class Command:
 # those that doctor names; {jvm} each JVM. Options that only show more, or choose among what was read, need no line.
 CAPTURED = {
     "doctor": ("", "{pid}"),
-    "pipes": ("--ends --fill --fifos --threads", "--by-user", "{pid} --fill"),
+    "pipes": ("--ends --fifos --threads", "--fill", "--by-user", "{pid} --fill"),
     "tcp": ("-v", "--listen", "{pid} -v"),
     "cswitch": ("", "{pid}"),
     "irqs": ("-v",),
@@ -47,7 +47,7 @@ CAPTURED = {
     "dentry": ("",),
     "mem": ("", "--files", "{pid} -v"),
     "oom": ("",),
-    "clock": ("", "{pid}"),
+    "clock": ("", "-w -c 1", "{pid}"),
     "jvms": ("",),
     "hsperf-check": ("", "{jvm}"),
     "jmx": ("{jvm}",),

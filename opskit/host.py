@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import time
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from opskit.errors import NotPermitted, NotSupported
 from opskit.proc.files.sysctl import read_sysctl
-from opskit.proc.fs import ProcFS
+from opskit.proc.fs import ProcFS, optional
+from opskit.proc.kernel import names
 from opskit.proc.process import Process, read_process
 from opskit.quantities import integer
 
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from datetime import datetime
 
+N = TypeVar("N")
+T = TypeVar("T")
 _FIRST = -20  # of nice values
 
 
@@ -30,6 +33,8 @@ class Host:
     """A machine: its files, users and clocks. Times are in seconds; `own_cpu_s`: of our thread; `clock_ticks`: ticks per second in the kernel's files."""
 
     is_recorded = False  # a capture: its clock stands still but in `sleep`, and no process is here
+    capture = ""  # its file
+    samples, sample_gap_s = 0, 0.0  # of all counters, and the time between them
 
     def __init__(self, fs: ProcFS) -> None:
         self.fs = fs
@@ -70,6 +75,23 @@ class Host:
         """The effective uid and gid of opskit."""
         return os.geteuid(), os.getegid()
 
+    def pause(self, seconds: float) -> None:
+        """Wait between two looks that must show the same. Unlike `sleep` it never ends a capture."""
+        self.sleep(seconds)
+
+    @property
+    def is_here(self) -> bool:
+        """Whether something can be done to its processes: as is_own, and not a capture."""
+        return self.is_own and not self.is_recorded
+
+    def end_at(self, until_s: float) -> float:
+        """When a window ends that is to end then, of `monotonic`. In a capture: at the next sample near it. Raises NoMoreSamples."""
+        return until_s
+
+    def end_of(self, window_s: float) -> float:
+        """When a window of so many seconds ends that begins now, as `end_at` has it."""
+        return self.end_at(self.monotonic() + window_s)
+
     def prove_own(self, pid: int | None = None) -> None:
         """Raise NotPermitted unless acting on a PID of this tree acts on that process."""
         if not self.is_own:
@@ -96,7 +118,9 @@ class Host:
     def name(self) -> str:
         """The host name that the machine's kernel reports."""
         name = self.fs.maybe(str.strip, "sys", "kernel", "hostname")
-        return name if name is not None else os.uname().nodename if self.is_own else "unknown"
+        if name is None and self.is_own:
+            name = optional(self.fs.calls.ask, names.node_name)
+        return "unknown" if name is None else name
 
     @property
     def _uses_nss(self) -> bool:
@@ -109,33 +133,23 @@ class Host:
         return self._users[uid]
 
     def _look_up(self, uid: int) -> str:
-        if self._uses_nss:
-            import pwd
-
-            with suppress(KeyError):
-                return pwd.getpwuid(uid).pw_name
-        return self._name_in("passwd", uid)
+        name = self._by_nss(names.user_by_uid, uid) if self._uses_nss else None
+        return self._name_in("passwd", uid) if name is None else name
 
     def group_name(self, gid: int) -> str:
         """The group's name, or the number as text."""
-        if self._uses_nss:
-            import grp
+        name = self._by_nss(names.group_by_gid, gid) if self._uses_nss else None
+        return self._name_in("group", gid) if name is None else name
 
-            with suppress(KeyError):
-                return grp.getgrgid(gid).gr_name
-        return self._name_in("group", gid)
+    def _by_nss(self, question: Callable[[N], T | None], what: N) -> T | None:
+        return optional(self.fs.calls.ask, question, what)
 
     def uid_of(self, user: str) -> int | None:
         """The uid of a user's name, or of a number as text; None: no such user."""
         if (number := integer(user)) is not None:
             return number
         uid = next((uid for name, uid in self._ids("passwd") if name == user), None)
-        if uid is None and self._uses_nss:
-            import pwd
-
-            with suppress(KeyError):
-                return pwd.getpwnam(user).pw_uid
-        return uid
+        return self._by_nss(names.uid_by_name, user) if uid is None and self._uses_nss else uid
 
     def _name_in(self, file: str, number: int) -> str:
         return next((name for name, each in self._ids(file) if each == number), str(number))

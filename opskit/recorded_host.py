@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NoReturn
 
-from opskit.errors import NotPermitted
+from opskit.errors import NotPermitted, NotSupported
 from opskit.host import Host
 from opskit.proc.recorded.clock import TapeClock
 from opskit.proc.recorded.fs import TapeFS
@@ -20,12 +20,17 @@ class RecordedHost(Host):
     fs: TapeFS
     is_recorded = True
 
-    def __init__(self, tape: Tape, source: ProcFS | None = None) -> None:
-        self.tape, self.clock = tape, TapeClock(tape.marks)
+    def __init__(self, tape: Tape, source: ProcFS | None = None, path: str = "the file") -> None:
+        self.tape, self.clock, self.capture = tape, TapeClock(tape.marks, path), path
         super().__init__(TapeFS(tape, self.clock, source))
         self.now, self.monotonic, self.sleep = self.clock.now, self.clock.monotonic, self.clock.sleep
+        self.samples, self.sample_gap_s = len(tape.marks), self.clock.gap_s
         origin = tape.origin
         self.page_bytes, self.clock_ticks, self.machine = origin.page_bytes, origin.clock_ticks, origin.machine
+
+    def pause(self, seconds: float) -> None:
+        """Wait between two looks that must show the same."""
+        self.clock.pause(seconds)
 
     def rewind(self) -> None:
         """Go back to the first mark, and forget what one command leaves to the next; what the files keep stays."""
@@ -51,4 +56,20 @@ class RecordedHost(Host):
 
     def prove_own(self, pid: int | None = None) -> NoReturn:  # noqa: ARG002
         """Raise NotPermitted: nothing can be sent to a captured process."""
-        raise NotPermitted("this is a capture; its processes are not here. Nothing was sent.")
+        raise NotPermitted(f"{self.capture} is a capture, and its processes are not here. Nothing was sent.")
+
+    def prove_moving(self, asked_for: str) -> None:
+        """Raise NotSupported for a capture without rates: of one sample, or of a copy. `asked_for` names what needs them."""
+        if not self.tape.origin.is_live:
+            raise NotSupported(f"{asked_for}: {self.capture} is a capture of a copy, which has no rates")
+        if not self.fs.is_live:
+            raise NotSupported(f"{asked_for}: {self.clock.without}")
+
+    def end_at(self, until_s: float) -> float:
+        """The time of the sample that is nearest to then, of those that are to come. Raises NoMoreSamples."""
+        return self.clock.end_at(until_s)
+
+    @property
+    def is_own(self) -> bool:
+        """Whether the capture was made in the PID namespace of its tree: the commands read the same files then."""
+        return self.fs.is_own()

@@ -15,11 +15,13 @@ else:
         def __new__(cls, name: str, bases: tuple, body: dict) -> type:
             if not bases:
                 return super().__new__(cls, name, bases, body)
-            fields = tuple(body.pop("__annotations__", ()))
+            annotations = body.pop("__annotations__", {})
+            fields = tuple(annotations)
             defaults = tuple(body.pop(field) for field in fields if field in body)
             made = namedtuple(  # noqa: PYI024
                 name, fields, defaults=defaults, module=body["__module__"]
             )
+            made.__annotations__ = annotations
             for key, value in body.items():
                 if key not in ("__module__", "__dict__", "__weakref__"):
                     setattr(made, key, value)

@@ -41,11 +41,13 @@ OPENERS = {
     "proc/kernel/clock_reads.py",
     "proc/kernel/kmsg.py",
     "proc/kernel/lost_time.py",
+    "proc/kernel/names.py",
     "proc/kernel/network_namespace.py",
     "proc/kernel/sntp.py",
     "proc/kernel/sock_diag.py",
     "proc/kernel/switch_cost.py",
     "proc/kernel/syscalls.py",
+    "proc/recorded/fs.py",  # the texts of errors alone; it opens nothing
     "proc/resolve.py",
     "jvm/attach/client.py",
     "jvm/attach/deadline.py",

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def check(look: Look) -> Outcome:
     """Judge the counts. Which descriptors they are is not read."""
     facts = collect_quick(look.host, look.pids)
-    gaps = denied("fds", "open files", facts.denied)
+    gaps = denied(look.host.fs, "fds", "open files", facts.denied)
     return Outcome(_judge(facts), [plural(facts.processes, "process", "processes")], gaps)
 
 

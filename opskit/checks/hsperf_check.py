@@ -20,7 +20,9 @@ def check(look: Look) -> Outcome:
     facts = collect(look.host, Request(look.pids, quick=True))
     number = len(facts.around)
     gaps = (
-        [Gap("hsperf-check", f"attach files of {plural(len(facts.notes), 'JVM')}", why_denied())] if facts.notes else []
+        [Gap("hsperf-check", f"attach files of {plural(len(facts.notes), 'JVM')}", why_denied(look.host.fs))]
+        if facts.notes
+        else []
     )
     if number and facts.is_copy:
         gaps = [Gap("hsperf-check", f"attach sockets of {plural(number, 'JVM')}", "a copy has no sockets")]

@@ -26,9 +26,13 @@ def check(look: Look) -> Outcome:
 
 def _gaps(look: Look, facts: Facts) -> Iterator[Gap]:
     if facts.denied:
-        yield Gap("jvms", f"whether {plural(facts.denied, 'process is a JVM', 'processes are JVMs')}", why_denied())
+        yield Gap(
+            "jvms",
+            f"whether {plural(facts.denied, 'process is a JVM', 'processes are JVMs')}",
+            why_denied(look.host.fs),
+        )
     if facts.closed:
-        yield Gap("jvms", f"GC of {plural(facts.closed, 'JVM')}", why_denied())
+        yield Gap("jvms", f"GC of {plural(facts.closed, 'JVM')}", why_denied(look.host.fs))
     if facts.without:
         yield Gap("jvms", f"GC of {plural(facts.without, 'JVM')}", "without hsperfdata counters")
     if facts.pairs and not facts.window_s:
@@ -44,7 +48,7 @@ def _gaps(look: Look, facts: Facts) -> Iterator[Gap]:
             "jvms", f"deadlocks of {plural(facts.unwatched, 'more JVM')}", "too many for a short window: name them"
         )
     if facts.unread:
-        yield Gap("jvms", f"deadlocks of {plural(facts.unread, 'JVM')}", why_denied())
+        yield Gap("jvms", f"deadlocks of {plural(facts.unread, 'JVM')}", why_denied(look.host.fs))
     if facts.pairs and not look.ask:
         yield Gap(
             "java-threads",

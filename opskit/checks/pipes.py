@@ -25,7 +25,7 @@ def check(look: Look) -> Outcome:
         gaps.append(Gap("pipes", "blocked pipes", "wchan is not readable: run as root"))
     if quick.unread:
         gaps.append(Gap("pipes", f"pipes of {plural(quick.unread, 'thread')}", "there are too many threads"))
-    gaps += denied("pipes", "pipes", quick.denied)
+    gaps += denied(look.host.fs, "pipes", "pipes", quick.denied)
     if quick.facts is None:
         return Outcome((), [plural(quick.threads, "thread")], gaps)
     from opskit.analysis.pipes.quick import judge_quick

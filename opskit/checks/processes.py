@@ -22,7 +22,7 @@ def check(look: Look) -> Outcome:
     looked_at = [plural(facts.processes, "process", "processes"), plural(facts.zombies, "lasting zombie")]
     gaps = []
     if facts.denied:
-        gaps.append(Gap("processes", plural(facts.denied, "process", "processes"), why_denied()))
+        gaps.append(Gap("processes", plural(facts.denied, "process", "processes"), why_denied(look.host.fs)))
     if facts.is_hidden:
         gaps.append(Gap("processes", "processes of other users", "hidden (hidepid): run as root"))
     return Outcome(judge(facts), looked_at, gaps)

@@ -33,7 +33,7 @@ def check(look: Look) -> Outcome:
 
 def _gaps(look: Look, facts: Facts) -> list[Gap]:
     gaps = [
-        Gap("tcp", "owners of some sockets", why_denied())
+        Gap("tcp", "owners of some sockets", why_denied(look.host.fs))
         if look.host.fs.is_live and " could not be read" in line
         else Gap("tcp", "details of some sockets", line)
         for line in facts.missing

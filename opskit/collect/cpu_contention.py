@@ -42,7 +42,7 @@ def read_contention(host: Host, pid: int) -> Contention:
     cpus = host.fs.maybe(parse_cpu_count, "stat") or 1
     seen = [_others(host, pid)]
     for _ in range(_LOOKS - 1):
-        host.sleep(_APART_S)
+        host.pause(_APART_S)
         seen.append(_others(host, pid))
     levels = optional(ancestry, host.fs, pid, "cpu")
     quota = cpu_limit(host.fs, levels.levels).cpus if levels else None

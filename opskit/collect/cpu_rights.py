@@ -22,7 +22,7 @@ from opskit.proc.fs import GONE, ProcFS, optional
 from opskit.proc.kernel.cpu_samples import CpuSampler
 from opskit.proc.kernel.sample_events import most_fds
 from opskit.proc.memory import ProcessMemory
-from opskit.proc.rights import ANY_COMMAND, as_owner_or_root, how_to_be_allowed, outside_or_with, read_rights
+from opskit.proc.rights import ANY_COMMAND, as_owner_or_root, how_to_be_allowed, our_rights, outside_or_with
 from opskit.records import NamedTuple
 from opskit.shell import Syntax, command
 
@@ -160,7 +160,7 @@ def why_not(host: Host, pid: int) -> str | None:
 
 
 def _situation(host: Host, pid: int, part: Part, error: OSError) -> Situation:
-    rights, fs = read_rights(), host.fs
+    rights, fs = our_rights(host.fs), host.fs
     ids = fs.maybe(_ids, pid, "status")
     is_owner = ids is None or rights is None or ids[0] == rights.euid
     paranoid, yama = host.sysctl("kernel", "perf_event_paranoid"), host.sysctl("kernel", "yama", "ptrace_scope")

@@ -8,9 +8,11 @@ from opskit.collect.cpu_contention import Contention, read_contention
 from opskit.collect.heap_size import heap_size
 from opskit.collect.jmap_diff import Facts, Limits, Sample, Target
 from opskit.collect.memory_limits import read_limits, read_room
+from opskit.collect.replayed import go_to_reply, recorded_samples, refuse_watch
 from opskit.collect.schedule import schedule
-from opskit.errors import CannotWrite, OpskitError
+from opskit.errors import CannotWrite, NotSupported, OpskitError
 from opskit.jvm.attach.connect import client_of
+from opskit.jvm.attach.recorded import reply_texts
 from opskit.jvm.discover import find_jvm
 from opskit.jvm.dumps.heap_info import HeapInfo, parse_heap_info
 from opskit.jvm.dumps.histogram_reader import parse_histograms
@@ -21,6 +23,7 @@ from opskit.jvm.perfdata.gc_counts import COLLECTION_COUNTERS, GcCounts, gc_coun
 from opskit.jvm.perfdata.stop_clock import STOP_COUNTERS, CounterReader, stopped_s
 from opskit.proc.cgroup.owner import unit_of
 from opskit.proc.cgroup.tree import parse_cgroup
+from opskit.proc.recorded.replies import HISTOGRAM
 from opskit.quantities import duration, plural, size
 from opskit.records import NamedTuple
 
@@ -69,6 +72,8 @@ class Collector:
         host.prove_asking(ask.pid)
         self.host, self.ask, self._save = host, ask, save
         jvm = find_jvm(host.fs, ask.pid, host.clock_ticks)
+        if host.is_recorded:
+            self.ask = ask = ask._replace(histograms=_of_capture(host, jvm, ask))
         self.pause_s, self.cost = _cost(host, jvm, ask)
         timeout_s = ask.timeout_s or max(_TIMEOUT_S, _TIMEOUT_PAUSES * self.pause_s)
         self._client = client_of(host.fs, ask.pid, timeout_s)
@@ -94,7 +99,8 @@ class Collector:
         histogram = found[0]._replace(stamp=Stamp(at.timestamp(), begun_s, self.ask.pid))
         info = self._heap_info(after)
         then, now = (_counts(perf, info) for perf in (before, after))
-        sample = Sample(histogram, _pause_s(before, after), then, now, info, self._direct.read_bytes())
+        pause_s = None if self.host.is_recorded else _pause_s(before, after)
+        sample = Sample(histogram, pause_s, then, now, info, self._direct.read_bytes())
         self._samples = [*_thinned(self._samples), sample]
         if self._taken == _TREND:
             self._limits = read_limits(self._client)
@@ -119,7 +125,12 @@ class Collector:
         ask, late = self.ask, 0
         interrupted, ended = False, None
         try:
-            for number, late_s in schedule(self.host, ask.interval_s, ask.histograms):
+            replayed = ((number, 0.0) for number in range(1, 1 + (ask.histograms or 0)))
+            for number, late_s in (
+                replayed if self.host.is_recorded else schedule(self.host, ask.interval_s, ask.histograms)
+            ):
+                if self.host.is_recorded:
+                    go_to_reply(self.host, ask.pid, HISTOGRAM, next_one=number > 1)
                 late += late_s > ask.interval_s / 2
                 self.look()
                 if number != ask.histograms:
@@ -136,6 +147,19 @@ class Collector:
     def _facts(self) -> Facts:
         saved = None if self._save is None else [*self._saved]
         return Facts([*self._samples], self._target, self.ask.live, saved, limits=self._limits)
+
+
+def _of_capture(host: Host, jvm: Jvm, ask: Request) -> int:
+    """As many histograms as a capture has, at most so many as are asked for. Raises NotSupported where it has one."""
+    if ask.histograms is None:
+        refuse_watch(host, jvm.pid, HISTOGRAM)
+    found = recorded_samples(host, jvm.pid, HISTOGRAM, ask.histograms)
+    if found < 2 and reply_texts(host.fs, jvm.pid, HISTOGRAM):
+        who = f"{jvm.pid} ({jvm.main})"
+        raise NotSupported(
+            f"the capture has one class histogram of {who}, and one shows no growth; capture with --what histogram -c 2"
+        )
+    return found
 
 
 def _thinned(samples: list[Sample]) -> list[Sample]:
@@ -163,6 +187,8 @@ def _target(host: Host, jvm: Jvm) -> Target:
 
 def _cost(host: Host, jvm: Jvm, ask: Request) -> tuple[float, str]:
     """The estimated pause in seconds, and a sentence about it."""
+    if host.is_recorded:
+        return 0.0, f"{plural(ask.histograms or 0, 'class histogram')} of {jvm.pid} ({jvm.main}) in the capture"
     used, what = heap_size(host, jvm.pid, jvm.perf)
     contention = read_contention(host, jvm.pid)
     pause_s = pause_estimate_s(used or 0, live=ask.live) * contention.stretch

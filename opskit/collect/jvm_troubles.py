@@ -139,7 +139,7 @@ class Suspects:
         self._jvms: list[_Suspect] = []
         self._others: list[_Suspect] = []
         if any(each.vm_sleeps is not None for each in seen):
-            host.sleep(_GAP_S)
+            host.pause(_GAP_S)
         for each in seen:
             now = sleeps(host, each.jvm.pid, each.vm_thread)
             if each.vm_thread is None or now is None or each.vm_sleeps is None:
@@ -159,7 +159,7 @@ class Suspects:
     def confirm_after(self, seconds: float) -> None:
         """The same at a time since the first look; without any suspect at once."""
         if self._jvms:
-            self.host.sleep(max(0.0, self._begun_s + seconds - self.host.monotonic()))
+            self.host.pause(max(0.0, self._begun_s + seconds - self.host.monotonic()))
             self.confirm()
 
     def stalls(self) -> dict[int, Stall]:

@@ -89,7 +89,7 @@ def collect(host: Host, ask: Request) -> Facts:
     suspects = Suspects(host, first, patient=True)
     monitors = MonitorWatch(host, found.jvms)
     suspects.confirm_after(_SOON_S)
-    between = _wait(host, first, begun_s + ask.window_s, monitors.look)
+    between = _wait(host, first, host.end_at(begun_s + ask.window_s), monitors.look)
     suspects.confirm()
     pairs, gone = [], []
     for before in first:

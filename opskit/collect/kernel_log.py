@@ -14,6 +14,7 @@ from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
     from opskit.host import Host
+    from opskit.proc.fs import ProcFS
     from opskit.proc.kernel.kmsg import KernelLog
     from opskit.proc.oom.log import OomLog
     from opskit.proc.oom.records import Kill
@@ -54,15 +55,17 @@ def kernel_log(host: Host) -> KernelLog:
     """The log of the running kernel, read once in a run of several checks. Raises OSError: EPERM without CAP_SYSLOG."""
     from opskit.proc.kernel.kmsg import read_kernel_log
 
-    kept = host.fs.kept
-    return read_kernel_log() if kept is None else kept.once(read_kernel_log, read_kernel_log)
+    fs = host.fs
+    if fs.kept is None:
+        return fs.calls.ask(read_kernel_log)
+    return fs.kept.once(read_kernel_log, lambda: fs.calls.ask(read_kernel_log))
 
 
-def why_denied() -> str:
+def why_denied(fs: ProcFS) -> str:
     """Why the log of the running kernel cannot be read, where the kernel does not allow it."""
-    from opskit.proc.rights import RUN_AS_ROOT, missing, read_rights
+    from opskit.proc.rights import RUN_AS_ROOT, missing, our_rights
 
-    rights = read_rights()
+    rights = our_rights(fs)
     if rights is None or rights.euid:
         return f"permission denied: {RUN_AS_ROOT}"
     if missing(rights.effective, "CAP_SYSLOG") or not rights.in_initial_user_namespace:

@@ -114,7 +114,7 @@ class _Asking:
             self._paused_s = None if before is None or after is None else max(0.0, after - before)
             self._text = text
         except OpskitError as error:
-            self._why = _short(error, self._jvm)
+            self._why = short_reason(error, self._jvm)
         except OSError as error:
             self._why = error.strerror or str(error)
 
@@ -135,7 +135,7 @@ class _Asking:
         return asked._replace(dump=max(dumps, key=lambda dump: len(dump.threads)))
 
 
-def _short(error: OpskitError, jvm: Jvm) -> str:
+def short_reason(error: OpskitError, jvm: Jvm) -> str:
     """The reason without the process, which is named beside it, and without advice about options of other commands."""
     text = str(error)
     for begin in ("cannot attach to ", "timeout: ", ""):

@@ -86,9 +86,9 @@ def _with_log(host: Host, quick: Quick) -> Quick:
     from opskit.proc.kernel.kmsg import read_kernel_log
 
     try:
-        text = read_kernel_log().text
+        text = host.fs.calls.ask(read_kernel_log).text
     except OSError as error:
-        why = why_denied() if isinstance(error, DENIED) else str(error.strerror)
+        why = why_denied(host.fs) if isinstance(error, DENIED) else str(error.strerror)
         return quick._replace(unread=why)
     kills = tuple(_kills(host, text))
     if quick.paths is not None:

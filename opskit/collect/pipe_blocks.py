@@ -62,7 +62,7 @@ class Watcher:
             keys = {wait.on for wait in writing}
             if not (keys - drained or reading or opening):
                 break
-            self.host.sleep(wait_s)
+            self.host.pause(wait_s)
             now = blocked_writers(fs, _only(self.holders, keys), self.fills, self.fifos)
             # A writer sleeps anew when a reader has taken something out of its full pipe.
             drained |= {wait.on for wait in writing if wait not in now}

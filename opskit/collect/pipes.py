@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from opskit import shell
@@ -100,7 +101,9 @@ class Collector:
         ends = ask.ends or ask.fill or (ask.owners and host.is_own)
         same_table: Callable[[int, int], bool] | None = None
         if ask.threads and host.is_own:
-            from opskit.proc.kernel.syscalls import same_fd_table as same_table
+            from opskit.proc.kernel.syscalls import same_fd_table
+
+            same_table = partial(host.fs.calls.ask, same_fd_table)
         self._scanner = PipeScanner(host.fs, ends=ends, fifos=ask.fifos, threads=ask.threads, same_fd_table=same_table)
 
     def look(self) -> Facts:
@@ -183,10 +186,9 @@ class Collector:
                 raise NotPermitted(f"cannot read {what}: permission denied; {remedy}")
 
     def _fills(self, holders: Sequence[Holder]) -> Mapping[bytes, Fill]:
-        from opskit.proc.kernel.syscalls import pipe_fill
         from opskit.proc.pipe_fill import read_fills
 
-        return read_fills(holders, pipe_fill)
+        return read_fills(self.host.fs, holders)
 
 
 def _has_one_sided(holders: Iterable[Holder]) -> bool:
@@ -220,7 +222,7 @@ def _notes(host: Host, scan: PipeScan) -> list[str]:
 
 def _coverage(host: Host, scan: PipeScan) -> Iterable[str]:
     """Missing rights hide pipes from the counts. A process that is guarded from root is named where it may hold an end."""
-    shown = more_rights_show_more()
+    shown = more_rights_show_more(host.fs)
     return coverage_lines(host.fs, len(scan.scanned), scan.denied, len(scan.vanished), may_be_meant=shown)
 
 

@@ -56,7 +56,7 @@ def collect_quick(host: Host, pids: Sequence[int], window_s: float) -> QuickFact
     from opskit.proc.pipe_waits import wait_of
 
     first = [wait_of(fs, *thread, {}) for thread in threads]
-    host.sleep(_SETTLE_S)
+    host.pause(_SETTLE_S)
     waits = [wait for wait in first if wait.call in ("read", "write") and wait_of(fs, wait.pid, wait.tid, {}) == wait]
     if not waits and not sleepers.opening:
         return about

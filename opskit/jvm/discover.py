@@ -9,7 +9,6 @@ Where maps are unreadable (another user's process), the command line and the nam
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import TYPE_CHECKING, Literal, TypeVar
 
 from opskit import shell
@@ -24,6 +23,7 @@ from opskit.proc.files.stat import parse_stat
 from opskit.proc.files.status import Status, parse_status
 from opskit.proc.files.uid_map import parse_id_map
 from opskit.proc.fs import DENIED, GONE, ProcFS, optional
+from opskit.proc.kernel.names import user_by_uid
 from opskit.proc.process import command_name
 from opskit.proc.rights import as_owner_or_root
 from opskit.proc.thread_names import thread_name
@@ -356,10 +356,9 @@ def user_inside(fs: ProcFS, pid: int, uid: int) -> str | None:
     if inner is None:
         return None
     if is_ours and fs.uses_nss:  # HotSpot asks getpwuid_r() too, which also finds users of LDAP
-        import pwd
-
-        with suppress(KeyError):
-            return pwd.getpwuid(inner).pw_name
+        known: str | None = optional(fs.calls.ask, user_by_uid, inner)
+        if known is not None:
+            return known
     users = (line.split(b":") for line in passwd.split(b"\n"))
     return next((user[0].decode("utf-8", "surrogateescape") for user in users if user[2:3] == [b"%d" % inner]), "")
 

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, TypeVar
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from opskit.proc.network import Network
+
 T = TypeVar("T")
 
 
@@ -20,3 +22,9 @@ class Calls:
     def ask(self, question: Callable[..., T], *arguments: object) -> T:
         """question(*arguments), with its errors."""
         return question(*arguments)
+
+    def network(self, path: str | None = None) -> Network:
+        """The network namespace of this thread, or the one at a path. Raises OSError."""
+        from opskit.proc.network import Network
+
+        return Network(path)

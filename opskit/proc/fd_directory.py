@@ -60,10 +60,16 @@ def links(names: list[bytes], directory: int, wanted: tuple[bytes, ...]) -> list
     ]
 
 
+def all_links(names: list[bytes], directory: int) -> list[FdLink]:
+    """All fds, those without a readable target too."""
+    return links(names, directory, (b"",))
+
+
 # What stands for an fd whose target cannot be read; links() leaves it out.
 _WITHOUT_TARGET: dict[object, Callable[[bytes], list[Any]]] = {
     targets: lambda _: [b""],
     pairs: lambda name: [(name, b"")],
+    all_links: lambda name: [(name, b"", 0)],
 }
 
 

@@ -154,14 +154,12 @@ class ProcFS:
 
     def root_directories(self, *parts: object) -> list[str]:
         """The names of the directories in ROOT/parts, sorted."""
-        with self._scan(self._root_path(parts)) as entries:
-            return sorted(entry.name for entry in entries if entry.is_dir(follow_symlinks=False))
+        return sorted(name for name, is_directory, _ in self.entries_at(self._root_path(parts)) if is_directory)
 
     def root_links(self, *parts: object) -> dict[str, str]:
         """The symbolic links in ROOT/parts, and where each points."""
         directory = self._root_path(parts)
-        with self._scan(directory) as entries:
-            names = [entry.name for entry in entries if entry.is_symlink()]
+        names = [name for name, _, is_link in self.entries_at(directory) if is_link]
         return {name: os.fsdecode(self._readlink(f"{directory}/{name}")) for name in names}
 
     def read(self, *parts: object) -> bytes:
@@ -238,6 +236,10 @@ class ProcFS:
     def fd_links(self, *parts: object, wanted: tuple[bytes, ...] = (b"",)) -> list[FdLink]:
         """The fds whose target begins with one of `wanted`. lstat costs a tenth of fdinfo, and never waits for a hung mount."""
         return self._of_fds(lambda names, directory: fd_directory.links(names, directory, wanted), parts)
+
+    def all_fds(self, *parts: object) -> list[FdLink]:
+        """All fds, those whose target cannot be read with an empty one."""
+        return self._of_fds(fd_directory.all_links, parts)
 
     def inside(self, pid: int, path: str) -> str:
         """Our path of a file in a process's mount namespace: below PROC/PID/root, where its absolute links lead too."""
@@ -327,6 +329,11 @@ class ProcFS:
             return self._ask(os.listdir, path)
         with self._scan(path) as entries:
             return [entry.name for entry, _ in zip(entries, range(most))]
+
+    def entries_at(self, path: str) -> list[tuple[str, bool, bool]]:
+        """Each name in a directory, whether it is a directory, and whether it is a link."""
+        with self._scan(path) as entries:
+            return [(each.name, each.is_dir(follow_symlinks=False), each.is_symlink()) for each in entries]
 
     def file_id_at(self, path: str) -> FileId:
         """The file at a path, without following a link at its end."""

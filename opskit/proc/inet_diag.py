@@ -15,7 +15,7 @@ from opskit.proc.tcp_sockets import LISTEN, Socket, SocketMemory, TcpInfo
 from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
 MEMINFO, INFO, SKMEMINFO = 1, 2, 7  # INET_DIAG_…, the types of attributes
 _HEAD_BYTES, _ATTRIBUTES = 88, 88
@@ -168,6 +168,17 @@ def _uniform(layouts: _Layouts, chunk: bytes) -> int | None:
         return None
     length: int = _LENGTH.unpack_from(chunk, 0)[0]
     return length if not len(chunk) % length and is_uniform(chunk, length, layout.info) else None
+
+
+def message_starts(chunk: bytes) -> Iterator[tuple[int, int]]:
+    """Where each whole message of a chunk begins and ends."""
+    start = 0
+    while start + _HEAD_BYTES <= len(chunk):
+        end = start + _LENGTH.unpack_from(chunk, start)[0]
+        if not start + _HEAD_BYTES <= end <= len(chunk):
+            break
+        yield start, end
+        start = end + 3 & ~3
 
 
 def is_uniform(chunk: bytes, length: int, info: int) -> bool:

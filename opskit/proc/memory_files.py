@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from opskit.proc.fd_directory import FD_READABLE
 from opskit.proc.fd_scan import FdScan, FdScanner
 from opskit.proc.files.smaps import parse_smaps
-from opskit.proc.fs import GONE, optional
+from opskit.proc.fs import GONE, ProcFS, optional
 from opskit.proc.memory import PAGE_BYTES
 from opskit.proc.namespaces import namespace
 from opskit.proc.process_mounts import ProcessMounts, is_remote
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
     from opskit.proc.file_id import FileId
     from opskit.proc.files.mountinfo import Mount
-    from opskit.proc.fs import ProcFS
     from opskit.proc.tmpfs_mounts import TmpfsMounts
 
     _Link = tuple[bytes, bytes]  # of an fd directory: name and target
@@ -259,6 +258,11 @@ class FileScanner:
 def ipc_namespace(fs: ProcFS, pid: int | str) -> int | None:
     """The number of a process's IPC namespace, `ipc:[4026531839]`; None where the link cannot be read."""
     return integer((namespace(fs, pid, "ipc") or b"").rpartition(b"[")[2].removesuffix(b"]"))
+
+
+def our_ipc_namespace() -> int | None:
+    """The number of our own."""
+    return ipc_namespace(ProcFS(), "self")
 
 
 def _major(device: int) -> int:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from opskit.proc.files.net_tcp import packed_address
 from opskit.proc.fs import optional
 from opskit.proc.inet_diag import is_uniform, packed
-from opskit.proc.kernel.sock_diag import ALL_STATES, SockDiag
+from opskit.proc.kernel.sock_diag import ALL_STATES
 from opskit.proc.tcp_sockets import LISTEN, STATES, TIME_WAIT, host_text
 from opskit.proc.unix_sockets import describe, parse_messages, parse_net_unix
 from opskit.quantities import hexadecimal, integer
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from opskit.proc.fs import ProcFS
+    from opskit.proc.network import Network
     from opskit.proc.unix_sockets import UnixSocket
 
 T = TypeVar("T")
@@ -105,13 +106,13 @@ def name_sockets(
     found = _Names(targets)
     is_ours = bool(found.left) and _is_ours(fs, parts)
     if found.left:
-        sockets = _dumped(SockDiag.dump_unix, parse_messages) if is_ours else None
+        sockets = _dumped(fs, _unix_messages, parse_messages) if is_ours else None
         _add_unix(parse_net_unix(_read(fs, parts, ("unix",))) if sockets is None else sockets, found)
     for names, add in _FILES:
         if found.left:
             add(_read(fs, parts, names), found)
     if found.left:
-        rows = _dumped(_tcp_without_info, _messages) if is_ours else None
+        rows = _dumped(fs, _tcp_without_info, _messages) if is_ours else None
         _add_tcp(_written(_read(fs, parts, ("tcp", "tcp6"))) if rows is None else rows, found)
     return found.names, found.places
 
@@ -200,22 +201,29 @@ _FILES: tuple[tuple[tuple[str, ...], Callable[[bytes, _Names], None]], ...] = (
 )
 
 
-def _dumped(dump: Callable[[SockDiag], Iterable[bytes]], parse: Callable[[bytes], Iterable[T]]) -> list[T] | None:
+def _dumped(
+    fs: ProcFS, dump: Callable[[Network], Iterable[bytes]], parse: Callable[[bytes], Iterable[T]]
+) -> list[T] | None:
     """The sockets of our network namespace in a dump; None where the kernel does not tell them."""
     try:
-        sockets = SockDiag()
+        network = fs.calls.network()
     except OSError:
         return None
     try:
-        return [each for chunk in dump(sockets) for each in parse(chunk)]
+        network.connect()
+        return [each for chunk in dump(network) for each in parse(chunk)]
     except OSError:
         return None
     finally:
-        sockets.close()
+        network.close()
 
 
-def _tcp_without_info(sockets: SockDiag) -> Iterable[bytes]:
-    return sockets.dump(ALL_STATES & ~(1 << TIME_WAIT), asked=0)  # those have no process any more
+def _unix_messages(network: Network) -> Iterable[bytes]:
+    return network.dump_unix()
+
+
+def _tcp_without_info(network: Network) -> Iterable[bytes]:
+    return network.dump(ALL_STATES & ~(1 << TIME_WAIT), asked=0)  # those have no process any more
 
 
 def _messages(chunk: bytes) -> Iterable[_Row]:

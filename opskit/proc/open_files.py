@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from opskit.proc.files.limits import UNLIMITED, Rlimit, parse_limits
 from opskit.proc.files.sysctl import read_sysctl
 from opskit.proc.fs import optional
-from opskit.proc.rights import missing, read_rights
+from opskit.proc.rights import missing, our_rights
 from opskit.quantities import integer
 from opskit.records import NamedTuple
 from opskit.shell import command
@@ -62,7 +62,7 @@ def raise_limit(fs: ProcFS, pid: int, status: Status, limit: Rlimit) -> tuple[st
 
     `prlimit --pid 4242 --nofile=200:4096`. Only CAP_SYS_RESOURCE may raise a hard limit, or change another user's.
     """
-    rights = read_rights()
+    rights = our_rights(fs)
     is_root = rights is not None and rights.euid == 0
     is_free = rights is not None and not missing(rights.effective, "CAP_SYS_RESOURCE")
     most = read_sysctl(fs, "fs", "nr_open") or _NR_OPEN

@@ -5,14 +5,14 @@ from __future__ import annotations
 import errno
 from typing import TYPE_CHECKING
 
-from opskit.proc.fs import ProcFS
+from opskit.proc.kernel.syscalls import pipe_fill
 from opskit.proc.rights import how_to_be_allowed
 from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
 
-    from opskit.proc.file_id import FileId
+    from opskit.proc.fs import ProcFS
     from opskit.proc.pipe_scan import Holder
 
 
@@ -25,7 +25,7 @@ class Fill(NamedTuple):
     reason: str | None = None
 
 
-def read_fills(holders: Iterable[Holder], pipe_fill: Callable[..., tuple[int, int, FileId]]) -> dict[bytes, Fill]:
+def read_fills(fs: ProcFS, holders: Iterable[Holder]) -> dict[bytes, Fill]:
     """The fill of every pipe, read through the first holder that permits it, or the reason why none did."""
     fills: dict[bytes, Fill] = {}
     for holder in holders:
@@ -33,9 +33,10 @@ def read_fills(holders: Iterable[Holder], pipe_fill: Callable[..., tuple[int, in
             if key in fills and fills[key].reason is None:
                 continue
             try:
-                queued, capacity, found = pipe_fill(holder.tid or holder.pid, ends.fd, thread=holder.tid is not None)
+                of_whom = holder.tid or holder.pid, ends.fd, holder.tid is not None
+                queued, capacity, found = fs.calls.ask(pipe_fill, *of_whom)
             except OSError as error:
-                fills.setdefault(key, Fill(reason=_reason(error, holder.pid)))
+                fills.setdefault(key, Fill(reason=_reason(fs, error, holder.pid)))
             else:
                 if key in (b"pipe:[%d]" % found.inode, b"fifo:%d:%d" % (found.device, found.inode)):
                     fills[key] = Fill(queued, capacity, found.uid)
@@ -44,9 +45,9 @@ def read_fills(holders: Iterable[Holder], pipe_fill: Callable[..., tuple[int, in
     return fills
 
 
-def _reason(error: OSError, pid: int) -> str:
+def _reason(fs: ProcFS, error: OSError, pid: int) -> str:
     if isinstance(error, PermissionError):
-        return f"no right to look into {pid} (ptrace); {how_to_be_allowed(ProcFS(), 'CAP_SYS_PTRACE', pid=pid)}"
+        return f"no right to look into {pid} (ptrace); {how_to_be_allowed(fs, 'CAP_SYS_PTRACE', pid=pid)}"
     if isinstance(error, ProcessLookupError):
         return f"{pid} vanished"
     if error.errno == errno.ENOSYS:

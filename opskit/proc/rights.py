@@ -53,6 +53,11 @@ class Rights(NamedTuple):
     groups: frozenset[str]
 
 
+def our_rights(fs: ProcFS) -> Rights | None:
+    """The rights of opskit, or of the opskit that made a capture; None: unknown."""
+    return optional(fs.calls.ask, read_rights)
+
+
 def read_rights() -> Rights | None:
     """Our own rights; None without a /proc of ours."""
     fs = ProcFS()
@@ -88,7 +93,7 @@ def how_to_be_allowed(fs: ProcFS, capabilities: str, *words: object, pid: int | 
     `words`: the command to repeat. `pid`: the process that could not be read.
     """
     as_root = f"{RUN_AS_ROOT}: {command('sudo', *words)}" if words else RUN_AS_ROOT
-    rights = read_rights()
+    rights = our_rights(fs)
     if rights is None:
         return as_root
     if rights.euid == 0 and not fs.is_live:
@@ -156,17 +161,16 @@ def _plain_ids(text: str) -> tuple[int, int] | None:
 
 def _is_in_another_user_namespace(fs: ProcFS, pid: int) -> bool:
     """By its uid map, which everyone may read; the namespace link is closed to us here."""
-    theirs, ours = optional(fs.read, pid, "uid_map"), optional(ProcFS().read, "self", "uid_map")
+    theirs, ours = optional(fs.read, pid, "uid_map"), optional(fs.calls.ask, our_uid_map)
     return None not in (theirs, ours) and theirs != ours
 
 
 def obstacles(fs: ProcFS, pid: int | None) -> list[str]:
     """What may refuse us although modes and capabilities allow: Yama, a security module."""
     seen = []
-    scope = _line(ProcFS(), "sys", "kernel", "yama", "ptrace_scope")
+    scope, ours = optional(fs.calls.ask, our_obstacles, default=(None, None))
     if scope in ("2", "3"):
         seen.append(f"kernel.yama.ptrace_scope is {scope}")
-    ours = _line(ProcFS(), "self", "attr", "current")
     theirs = None if pid is None else _line(fs, pid, "attr", "current")
     if ours and ours not in ("unconfined", theirs):
         seen.append(
@@ -175,6 +179,17 @@ def obstacles(fs: ProcFS, pid: int | None) -> list[str]:
     elif theirs and theirs != "unconfined":
         seen.append(f"it runs under the security label {theirs}")
     return seen
+
+
+def our_uid_map() -> bytes:
+    """The map of our user namespace. Raises OSError."""
+    return ProcFS().read("self", "uid_map")
+
+
+def our_obstacles() -> tuple[str | None, str | None]:
+    """Yama's ptrace_scope of this machine, and our own security label."""
+    fs = ProcFS()
+    return _line(fs, "sys", "kernel", "yama", "ptrace_scope"), _line(fs, "self", "attr", "current")
 
 
 def _line(fs: ProcFS, *parts: object) -> str | None:

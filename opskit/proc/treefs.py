@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from opskit.errors import BadInput, NotSupported
 from opskit.proc import fd_directory
+from opskit.proc.copied_files import LARGEST_COPIED_BYTES, check_has_root, largest_copied_bytes
 from opskit.proc.file_id import FileId, check_untrusted, kind_of, space_of
 from opskit.proc.fs import GONE, LARGEST_BYTES, READ_ONLY, ProcFS, Refused, ids, largest_bytes, optional, read_all
 from opskit.proc.held_file import HeldFile
@@ -33,11 +34,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# The longest text in a capture is maps or smaps; this is the maps of half a million mappings.
-LARGEST_COPIED_BYTES = 64 << 20
-# These have a page or two, except a status with 65,536 groups. Split into lines, a hostile one takes thirty times its size.
-LARGEST_SMALL_BYTES = 1 << 20
-_SMALL = frozenset(("cgroup", "comm", "limits", "loadavg", "meminfo", "schedstat", "stat", "status", "uptime"))
 # The kernel's own links, with a path behind those of directories.
 _MAGIC = re.compile(
     r"(?P<parent>(?:[0-9]+|self|thread-self)(?:/task/[0-9]+)?(?P<within>/(?:fd|map_files|ns))?)"
@@ -90,8 +86,8 @@ class TreeFS(ProcFS):
     def read_path(self, path: str, limit_bytes: int | None = None) -> bytes:
         """A whole regular file. Raises Refused for anything else, and above the limit."""
         limit_bytes = largest_bytes(path, self._limit_bytes if limit_bytes is None else limit_bytes)
-        if not self.is_live and path[path.rfind("/") + 1 :] in _SMALL:
-            limit_bytes = min(limit_bytes, LARGEST_SMALL_BYTES)
+        if not self.is_live:
+            limit_bytes = largest_copied_bytes(path, limit_bytes)
         with self._opened(path) as seen:
             self._check_regular(seen, path, limit_bytes)
             with self._reopened(seen, path) as fd:
@@ -157,17 +153,9 @@ class TreeFS(ProcFS):
 
     def inside(self, pid: int, path: str) -> str:
         """As ProcFS has it. Raises FileNotFoundError where a copy does not hold that process's mount namespace."""
-        root = self.path(pid, "root")
-        if not self.is_live and stat.S_ISLNK(self.file_id_at(root).mode) and not self._shares_the_root(pid):
-            raise FileNotFoundError(errno.ENOENT, "not in this copy", root)
+        if not self.is_live:
+            check_has_root(self, pid)
         return super().inside(pid, path)
-
-    def _shares_the_root(self, pid: int) -> bool:
-        """Whether a copied process's `root -> /` means ROOT: it is not in a mount namespace of its own."""
-        if not self.root:
-            return False
-        first, other = (optional(self.link, each, "ns", "mnt") for each in (1, pid))  # a copy may hold neither
-        return first is None or other is None or first == other
 
     # How a path is reached
 

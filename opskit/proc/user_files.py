@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 STDIN = "-"
 LARGEST_BYTES = 1 << 30  # held in memory as a whole; a dump of a million virtual threads has 768 MiB
 CHUNK_BYTES = 1 << 16
-_FIRST_OF_A_PIPE_BYTES = 4096
+_FIRST_OF_A_PIPE_BYTES, _LONGEST_WAIT_S = 4096, 10
 GZIP = b"\x1f\x8b"
 _OTHER_COMPRESSIONS = {
     b"\xfd7zXZ\0": "xzcat",
@@ -127,6 +127,44 @@ def open_files(paths: Sequence[str], command: str) -> list[UserFile]:
         if path == following:
             raise BadInput(source_name(path), "named twice: its content would count twice")
     return [_open_file(_Source(path, command)) for path in paths]
+
+
+def capture_chunks(path: str) -> Iterator[bytes]:
+    """The bytes of a capture as they are, compressed. No device is opened, and no FIFO that nobody writes to is waited for."""
+    source = _Source(path, "--from")
+    if path == STDIN:
+        if sys.stdin is not None and sys.stdin.isatty():
+            raise source.bad("is a terminal; give the file of a capture")
+        yield from _raw(source, _open(source))
+        return
+    mode = 0
+    with suppress(OSError, ValueError):
+        mode = os.stat(path).st_mode
+    if stat.S_ISCHR(mode) or stat.S_ISBLK(mode):
+        raise source.bad("is a device; give the file of a capture")
+    if stat.S_ISDIR(mode):
+        raise source.bad("is a directory; give the file of a capture")
+    with _open_fifo(source) if stat.S_ISFIFO(mode) else _open(source) as file:
+        yield from _raw(source, file)
+
+
+def _open_fifo(source: _Source) -> BinaryIO:
+    """A FIFO or pipe with data in it, or with none to come."""
+    import select
+
+    try:
+        file = open(source.path, "rb", buffering=0, opener=lambda path, flags: os.open(path, flags | os.O_NONBLOCK))
+    except OSError as error:
+        raise source.bad(f"cannot be read: {error.strerror}") from None
+    ready = select.poll()
+    ready.register(file.fileno(), select.POLLIN)
+    if not ready.poll(_LONGEST_WAIT_S * 1000):
+        file.close()
+        raise source.bad(
+            f"is a FIFO, and nothing was written to it for {_LONGEST_WAIT_S} s; give the file of a capture"
+        )
+    os.set_blocking(file.fileno(), True)
+    return cast("BinaryIO", file)
 
 
 def scratch_file() -> BinaryIO:

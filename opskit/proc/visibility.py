@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from opskit.proc.files.loadavg import parse_loadavg
 from opskit.proc.files.mountinfo import parse_mountinfo
 from opskit.proc.fs import DENIED, Refused
-from opskit.proc.rights import RUN_AS_ROOT, how_to_be_allowed, missing, read_rights
+from opskit.proc.rights import RUN_AS_ROOT, how_to_be_allowed, missing, our_rights
 from opskit.quantities import plural
 
 if TYPE_CHECKING:
@@ -50,9 +50,9 @@ def _to_see_them(fs: ProcFS) -> str:
     return f"{RUN_AS_ROOT} to see them" if advice == RUN_AS_ROOT else advice
 
 
-def more_rights_show_more() -> bool:
+def more_rights_show_more(fs: ProcFS) -> bool:
     """Whether processes are unreadable because opskit lacks rights. Otherwise they are guarded from everybody."""
-    rights = read_rights()
+    rights = our_rights(fs)
     return rights is None or not rights.in_initial_user_namespace or bool(missing(rights.effective, "CAP_SYS_PTRACE"))
 
 
@@ -62,7 +62,7 @@ def hides_processes(fs: ProcFS) -> bool:
     if options is None:
         return False
     hidepid, group = options
-    rights = read_rights()
+    rights = our_rights(fs)
     if rights is None or not rights.in_initial_user_namespace:
         return True
     let_in_by_group = hidepid not in ("4", "ptraceable") and group in rights.groups

@@ -54,7 +54,7 @@ def read_watchers(fs: ProcFS, kind: str, places: Sequence[Place]) -> tuple[list[
 
     Where kcmp(2) is closed to us, fds of the same number and content count as one: there may be more.
     """
-    files = _distinct(places) if fs.is_own() and len(places) <= _MOST_COMPARED else None
+    files = _distinct(fs, places) if fs.is_own() and len(places) <= _MOST_COMPARED else None
     if files is not None:
         return [Watcher(pid, fd, kind, _watches(_content(fs, (pid, fd)), kind)) for pid, fd in files], True
     found: dict[tuple[int, bytes | None], Watcher] = {}
@@ -64,17 +64,19 @@ def read_watchers(fs: ProcFS, kind: str, places: Sequence[Place]) -> tuple[list[
     return [*found.values()], len(found) == len(places)
 
 
-def _distinct(places: Sequence[Place]) -> list[Place] | None:
+def _distinct(fs: ProcFS, places: Sequence[Place]) -> list[Place] | None:
     """The first fd of each open file; None where they cannot be compared."""
     left = [*places]
+
+    def compare(one: Place, other: Place) -> int:
+        return fs.calls.ask(syscalls.compare_files, one, other)
+
     for _ in range(_TRIES):
         try:
-            in_order = sorted(left, key=cmp_to_key(syscalls.compare_files))
-            same = [
-                bool(at) and not syscalls.compare_files(in_order[at - 1], place) for at, place in enumerate(in_order)
-            ]
+            in_order = sorted(left, key=cmp_to_key(compare))
+            same = [bool(at) and not compare(in_order[at - 1], place) for at, place in enumerate(in_order)]
         except OSError:  # one has ended, or closed it
-            left = [place for place in left if _can_be_compared(place)]
+            left = [place for place in left if optional(compare, place, place) == 0]
             if not left:  # kcmp(2) is closed to us
                 return None
             continue
@@ -86,10 +88,6 @@ def _distinct(places: Sequence[Place]) -> list[Place] | None:
                 groups.append([place])
         return sorted(min(group) for group in groups)
     return None
-
-
-def _can_be_compared(place: Place) -> bool:
-    return optional(syscalls.compare_files, place, place) == 0
 
 
 def _content(fs: ProcFS, place: Place) -> bytes | None:
@@ -115,7 +113,7 @@ def payer(fs: ProcFS, pid: int, kind: str) -> int | None:
     if kind == EPOLL:
         return status.real_uid
     if fs.is_own() and namespace(fs, pid, "user") != namespace(fs, "self", "user"):
-        owner = optional(syscalls.charged_uid, fs.path(pid, "ns", "user"))
+        owner: int | None = optional(fs.calls.ask, syscalls.charged_uid, fs.path(pid, "ns", "user"))
         if owner is not None:
             return owner
     return status.effective_uid

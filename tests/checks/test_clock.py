@@ -25,7 +25,7 @@ def found(monkeypatch):
             return list(daemons)
 
         asked = []
-        monkeypatch.setattr(clock, "_kernel_clock", lambda: (kernel, problem))
+        monkeypatch.setattr(clock, "_kernel_clock", lambda _: (kernel, problem))
         monkeypatch.setattr(clock, "find_daemons", find)
         monkeypatch.setattr(clock, "is_virtual", lambda *_: virtual)
         monkeypatch.setattr(clock, "container_evidence", lambda _: container)

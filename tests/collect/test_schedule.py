@@ -19,6 +19,9 @@ class Clock:
     def sleep(self, seconds):
         self.now += seconds
 
+    def end_at(self, end_s):
+        return end_s
+
 
 def test_samples_are_taken_at_start_plus_n_intervals():
     """A late one is said to be late, and the slots that it took are skipped."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import subprocess
 
 from opskit.proc.fs import ProcFS
-from opskit.proc.kernel.syscalls import pipe_fill
 from opskit.proc.pipe_fill import read_fills
 from opskit.proc.pipe_scan import PipeScanner
 
@@ -27,10 +26,10 @@ def test_an_fd_that_is_another_pipe_since_the_scan(spawn):
     process = spawn(SWAP, stdin=subprocess.PIPE)
     key = process.line.encode()
     holders = PipeScanner(ProcFS(), ends=True).scan([process.pid]).holders
-    fill = read_fills(holders, pipe_fill)[key]
+    fill = read_fills(ProcFS(), holders)[key]
     assert (fill.queued_bytes, fill.reason) == (100, None)
     process.stdin.write("\n")
     process.stdin.flush()
     assert process.stdout.readline() == "swapped\n"
-    fill = read_fills(holders, pipe_fill)[key]
+    fill = read_fills(ProcFS(), holders)[key]
     assert (fill.queued_bytes, fill.reason) == (None, f"{process.pid} has closed it")

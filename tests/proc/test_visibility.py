@@ -19,9 +19,9 @@ def test_few_are_named_and_none_where_the_answer_cannot_be_among_them():
 
 def test_root_sees_all_that_rights_can_show(root_only):
     """What it cannot read is guarded from everybody."""
-    assert not more_rights_show_more()
+    assert not more_rights_show_more(ProcFS())
 
 
 def test_a_user_would_see_more_as_root(as_user):
     """Missing rights are the reason."""
-    assert as_user(65534, more_rights_show_more)
+    assert as_user(65534, lambda: more_rights_show_more(ProcFS()))

@@ -9,6 +9,7 @@ from opskit.collect.clock.facts import Facts
 from opskit.collect.clock.machine import is_virtual, read_rtc, read_source
 from opskit.collect.clock.steps import StepWatch
 from opskit.errors import NotSupported
+from opskit.proc.fs import optional
 from opskit.proc.kernel.adjtimex import read_kernel_clock
 from opskit.proc.kernel.clock_reads import read_cost
 from opskit.proc.namespaces import container_evidence, in_initial
@@ -55,7 +56,7 @@ class Collector:
         if steps is not None and self._last is not None:
             self._wait(steps)
         pid = next(iter(self._given.living()), None) if self._given else None
-        kernel, problem = _kernel_clock()
+        kernel, problem = _kernel_clock(self._host.fs)
         at_s = self._host.monotonic() - self._begun_s
         facts = self._machine(at_s)._replace(kernel=kernel, kernel_problem=problem)
         if steps is not None:
@@ -95,7 +96,7 @@ class Collector:
 
 def read_quick(host: Host) -> Facts:
     """What costs little, without any wait: no server, RTC, or cost of a read. Raises NotSupported for a copy."""
-    kernel, problem = _kernel_clock()
+    kernel, problem = _kernel_clock(host.fs)
     is_good = kernel is not None and kernel.is_synchronised and kernel.most_error_s < _FRESH_ERROR_S
     daemons = () if is_good else find_daemons(host)  # a daemon has just told the kernel that its clock is right
     source = read_source(host.fs, None)
@@ -108,7 +109,7 @@ def read_quick(host: Host) -> Facts:
 def read_machine(host: Host, at_s: float) -> Facts:
     """The machine without what the kernel's clock says."""
     fs = host.fs
-    source = read_source(fs, read_cost())
+    source = read_source(fs, optional(fs.calls.ask, read_cost))
     return Facts(
         at_s, None, None, source, machine_zone(fs, host.now()), find_daemons(host), _sees_all(fs), container_evidence(fs),
         is_virtual(fs, source.current), read_rtc(host), faked_by=_faked_by(fs),
@@ -136,8 +137,8 @@ def _faked_by(fs: ProcFS) -> str | None:
     return library_in(maps)
 
 
-def _kernel_clock() -> tuple[KernelClock | None, str | None]:
+def _kernel_clock(fs: ProcFS) -> tuple[KernelClock | None, str | None]:
     try:
-        return read_kernel_clock(), None
+        return fs.calls.ask(read_kernel_clock), None
     except OSError as error:
         return None, f"adjtimex(2): {error.strerror}"

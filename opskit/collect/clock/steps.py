@@ -23,7 +23,7 @@ class StepWatch:
 
     def __init__(self, host: Host) -> None:
         self._host = host
-        self._first = self._base = read_pair()
+        self._first = self._base = host.fs.calls.ask(read_pair)
         self._pairs: deque[ClockPair] = deque([self._first])
         self.steps: deque[Step] = deque(maxlen=_MOST_STEPS)
         self.total = 0  # with those that are no longer kept
@@ -31,6 +31,7 @@ class StepWatch:
 
     def watch(self, until_s: float) -> None:
         """Look until this time of the monotonic clock, or until the clock is set: at most ten times a second."""
+        until_s = self._host.end_at(until_s)
         while (left_s := until_s - self._host.monotonic()) > 0:
             self._host.sleep(min(left_s, EACH_S))
             if self.look():
@@ -38,7 +39,7 @@ class StepWatch:
 
     def look(self) -> bool:
         """Whether the clock was set since the last look. Small steps add up until they are seen."""
-        now = read_pair()
+        now = self._host.fs.calls.ask(read_pair)
         by_ns = now.real_ns - self._base.real_ns
         self._keep(now)
         if abs(by_ns) <= _LEAST_STEP_NS + now.width_ns + self._base.width_ns:

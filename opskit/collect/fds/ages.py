@@ -83,7 +83,7 @@ class Ages:
         if self._left <= 0:
             return None
         self._left -= 1
-        return optional(file_times, self._fs.path(*parts, "fd", fd[0].decode("ascii", "replace")))
+        return optional(self._fs.calls.ask, file_times, self._fs.path(*parts, "fd", fd[0].decode("ascii", "replace")))
 
 
 def _number_of(target: bytes) -> int:

@@ -53,7 +53,7 @@ def collect_deleted(host: Host, pid: int | None = None) -> DeletedFacts:
         if is_for_sharing(mount.mount_point):
             walk.walk(mount)
     is_whole_machine = in_initial(fs, "pid") is not False and not hides_processes(fs)
-    is_complete = is_whole_machine and not (scanner.denied and more_rights_show_more())
+    is_complete = is_whole_machine and not (scanner.denied and more_rights_show_more(fs))
     unattached = [*_segments(host), *(_left_files(host, walk, scan) if is_complete else ())]
     return DeletedFacts(
         systems=scan.file_systems(),

@@ -194,7 +194,11 @@ class Grouper:
             return ""
         if optional(self._fs.link, *parts, "fd", name) != fd[1]:
             return None
-        return optional(socket_protocol, self._fs.path(*parts, "fd", name), default="") if self._host.is_own else ""
+        return (
+            optional(self._fs.calls.ask, socket_protocol, self._fs.path(*parts, "fd", name), default="")
+            if self._host.is_own
+            else ""
+        )
 
     def _choose_clients(self, names: Iterable[tuple[NamedSocket, int]]) -> None:
         """Each port gets groups of its own for the 16 hosts with the most connections; others are one group."""

@@ -83,7 +83,7 @@ def collect(host: Host) -> Facts:
         found = optional(_read_file, host, facts.uptime_s)
         if found is None:
             denied = isinstance(error, DENIED)
-            return facts._replace(problem=why_denied() if denied else str(error.strerror))
+            return facts._replace(problem=why_denied(fs) if denied else str(error.strerror))
         messages, source, covers_s = found, LOG_FILE, None
     else:
         source = RING

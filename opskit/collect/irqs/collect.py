@@ -89,7 +89,7 @@ class Collector:
         end_s = first.at_s + self._window_s
         if self._watches:
             end_s = window_end_s(self._begun_s, begun_s, self._window_s, self._after_s)
-        losses = self._losses(first, end_s)
+        losses = self._losses(first, self._host.end_at(end_s))
         last = self._read()
         facts = self._facts(first, last, threads, losses)
         if self._watches:

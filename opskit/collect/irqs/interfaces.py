@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
     from opskit.host import Host
     from opskit.proc.files.net_dev import NetDev
-    from opskit.proc.kernel.network_namespace import NetworkNamespace
+    from opskit.proc.net_queues import NetQueue
+    from opskit.proc.network import Network
 
 _MOST_INTERFACES, _MOST_SPACES = 64, 256  # the busiest ones; a machine with containers may have thousands
 _RANKING_S = 0.1
@@ -72,7 +73,7 @@ class _Place(NamedTuple):
     """Another network namespace, held open."""
 
     space: Space
-    held: NetworkNamespace
+    held: Network
 
 
 def other_interfaces(host: Host, cpus: frozenset[int]) -> tuple[tuple[Interface, ...], tuple[str, ...]]:
@@ -84,7 +85,7 @@ def other_interfaces(host: Host, cpus: frozenset[int]) -> tuple[tuple[Interface,
     try:
         for space, path in _spaces(host):
             try:
-                places.append(_Place(space, _entered(path)))
+                places.append(_Place(space, host.fs.calls.network(path)))
             except DENIED:
                 is_denied = True
             except OSError:  # it is gone
@@ -108,10 +109,10 @@ def _with_rates(host: Host, places: Sequence[_Place], cpus: frozenset[int]) -> t
     steering = [(place, interface) for place in places for interface in _steering(place, cpus)]
     if not steering:
         return ()
-    first, begun_s = {place.space: _counters(place) for place, _ in steering}, host.monotonic()
-    host.sleep(_RANKING_S)
+    first, begun_s = {place.space: _counters(host.fs, place) for place, _ in steering}, host.monotonic()
+    host.pause(_RANKING_S)
     elapsed_s = host.monotonic() - begun_s
-    rates = {place.space: _rates(first[place.space], _counters(place), elapsed_s) for place, _ in steering}
+    rates = {place.space: _rates(first[place.space], _counters(host.fs, place), elapsed_s) for place, _ in steering}
     found = []
     for place, interface in steering:
         packets, dropped = rates[place.space].get(interface.name, (0.0, 0.0))
@@ -138,47 +139,30 @@ def _spaces(host: Host) -> Iterator[tuple[Space, str]]:
             yield Space(None, pid), fs.path(pid, "ns", "net")
 
 
-def _entered(path: str) -> NetworkNamespace:
-    """A namespace that has been entered once. Raises OSError."""
-    from opskit.proc.kernel.network_namespace import NetworkNamespace
-
-    held = NetworkNamespace(path)
-    try:
-        with held.inside():
-            return held
-    except OSError:
-        held.close()
-        raise
-
-
-def _counters(place: _Place) -> dict[str, NetDev]:
+def _counters(fs: ProcFS, place: _Place) -> dict[str, NetDev]:
     try:
         with place.held.inside():
-            return ProcFS().maybe(parse_net_dev, "thread-self", "net", "dev", default={})
+            return place.held.fs(fs).maybe(parse_net_dev, "thread-self", "net", "dev", default={})
     except OSError:
         return {}
 
 
 def _steering(place: _Place, cpus: frozenset[int]) -> list[Interface]:
     """The interfaces of a namespace with a queue whose RPS names one of these CPUs."""
+    return [
+        Interface(name, 0.0, tuple(Queue(*queue) for queue in queues), is_virtual=is_virtual(link), space=place.space)
+        for name, link, queues in optional(place.held.ask, devices_here, default=())
+        if any(queue.kind == "rx" and queue.cpus & cpus for queue in queues)
+    ]
+
+
+def devices_here() -> list[tuple[str, str, tuple[NetQueue, ...]]]:
+    """Each interface of the network namespace that this thread is in, where its device is, and its queues. Raises OSError before Linux 5.2."""
     from opskit.proc.kernel.syscalls import mount_detached
 
-    try:
-        with place.held.inside():
-            fd = mount_detached("sysfs")
-    except OSError:  # before Linux 5.2
-        return []
-    mounted = HeldFile(fd)
+    mounted = HeldFile(fd := mount_detached("sysfs"))
     try:
         fs = ProcFS(root=f"/proc/self/fd/{fd}")
-        links = network_links(fs, ())
-        devices = ((name, link, read_queues(fs, name, ())) for name, link in links.items())
-        return [
-            Interface(
-                name, 0.0, tuple(Queue(*queue) for queue in queues), is_virtual=is_virtual(link), space=place.space
-            )
-            for name, link, queues in devices
-            if any(queue.kind == "rx" and queue.cpus & cpus for queue in queues)
-        ]
+        return [(name, link, read_queues(fs, name, ())) for name, link in network_links(fs, ()).items()]
     finally:
         mounted.close()

@@ -73,7 +73,7 @@ class ThreadScan:
 
     def _allowed(self, pid: int, tid: int) -> frozenset[int] | None:
         if self._is_own:
-            return optional(allowed_cpus, tid)
+            return optional(self._host.fs.calls.ask, allowed_cpus, tid)
         status = self._host.fs.maybe(parse_status, pid, "task", tid, "status")
         return None if status is None else parse_cpu_list(status.fields.get("Cpus_allowed_list", ""))
 
@@ -108,5 +108,5 @@ class ThreadScan:
             waited = None
             if times.wait_ms is not None and before.wait_ms is not None:
                 waited = min(max(0.0, (times.wait_ms - before.wait_ms) / 1000 / elapsed_s), 1.0)
-            yields = self._is_own and bool(optional(takes_what_is_left, tid))
+            yields = self._is_own and bool(optional(fs.calls.ask, takes_what_is_left, tid))
             yield Pinned(process, tid, name, allowed, running, waited, cpuset, yields)

@@ -49,10 +49,11 @@ class QuickCollector(Collector):
         """Read one window. Raises NotSupported where the CPUs are unknown."""
         host = self._host
         first = self._read()
+        end_s = host.end_at(first.at_s + self._window_s)
         host.sleep(_DECIDES * self._window_s)
         now = host.fs.maybe(parse_cpu_times, "stat", default={})
         is_hot = any(use.irq + use.softirq >= _HOT for use in cpu_use(first.times, now))
         scan = ThreadScan(host, usual_cpus(first.topology), self._pids) if is_hot else None
         threads = _Pinned(host, scan)
-        host.sleep(max(0.0, first.at_s + self._window_s - host.monotonic()))
+        host.sleep(max(0.0, end_s - host.monotonic()))
         return self._facts(first, self._read(), threads, {})

@@ -56,10 +56,11 @@ class RealTimeScan:
         """The threads by number; None for one of another class."""
         if not self._host.is_own:  # their numbers are not ours
             return
+        ask = self._host.fs.calls.ask
         for pid in self._host.fs.pids():
             for tid in optional(self._host.fs.tids, pid, default=[]):
                 self._known.add(tid)
-                policy = optional(real_time_policy, tid)
+                policy = optional(ask, real_time_policy, tid)
                 yield tid, None if policy is None else self._read(pid, tid, policy)
 
     def _read(self, pid: int, tid: int, policy: str) -> _Thread | None:
@@ -93,6 +94,6 @@ class RealTimeScan:
             placement = fs.maybe(parse_placement, now.pid, "task", tid, "stat")
             slices = (now.times.slices or 0) - (before.times.slices or 0)
             yield RealTime(
-                process, tid, name, now.policy, optional(allowed_cpus, tid, default=frozenset()),
+                process, tid, name, now.policy, optional(fs.calls.ask, allowed_cpus, tid, default=frozenset()),
                 placement and placement.cpu, min(ran_s / elapsed_s, 1.0), ran_s / slices if slices > 0 else None,
             )  # fmt: skip

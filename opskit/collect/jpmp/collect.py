@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NoReturn
 
 from opskit.collect.targets import is_pid, resolve_jvm, resolve_process
-from opskit.errors import NothingFound, OpskitError, UsageError
+from opskit.errors import NothingFound, NotSupported, OpskitError, UsageError
 from opskit.jvm import profiles
 from opskit.jvm.dumps.dialects import DumpReader
 from opskit.proc.user_files import read_bytes, size_bytes, source_name
@@ -73,6 +73,7 @@ class Sampled:
     """A sampled JVM. `times_s`: when each sample began. CPU readings are in ms by native id; so are the peers of sockets.
 
     `stops_ms`: one per dump, by hsperfdata, or (`stops_are_bounds`) the dump's own time, which is longer.
+    `replayed`: the dumps are those of a capture, and what they cost the JVM is unknown.
     `virtual`: dumps of the virtual threads too, taken after `dumps`; `virtual_problem`: why there is none. `parallelism`:
     how many carriers run virtual threads at once.
     """
@@ -85,7 +86,7 @@ class Sampled:
         self.dumps: list[ThreadDump] = []
         self.times_s: list[float] = []
         self.stops_ms: list[float] = []
-        self.stops_are_bounds = self.stretched = False
+        self.stops_are_bounds = self.stretched = self.replayed = False
         self.late, self.elapsed_s = 0, 0.0
         self.ended: End | None = None
         self.error: OpskitError | None = None
@@ -113,18 +114,23 @@ class Sampled:
     @property
     def mean_interval_s(self) -> float | None:
         """The actual interval; None with a single sample."""
-        gaps = len(self.stops_ms) - 1
+        gaps = len(self.dumps) - 1
         return self.times_s[gaps] / gaps if gaps > 0 else None
 
     @property
-    def stopped_ms(self) -> float:
+    def stopped_ms(self) -> float | None:
         """How long sampling stopped the JVM."""
-        return sum(self.stops_ms)
+        return None if self.replayed else sum(self.stops_ms)
 
     @property
     def stopped_percent(self) -> float | None:
         """Its share of the run; None with a single sample."""
-        return self.stopped_ms / self.elapsed_s / 10 if len(self.dumps) > 1 and self.elapsed_s else None
+        stopped_ms = self.stopped_ms
+        return (
+            stopped_ms / self.elapsed_s / 10
+            if stopped_ms is not None and len(self.dumps) > 1 and self.elapsed_s
+            else None
+        )
 
 
 class CutOff(NamedTuple):
@@ -255,6 +261,8 @@ def _sample(
     from opskit.proc.cgroup.tree import parse_cgroup
 
     host.prove_asking(pid)
+    if host.is_recorded:
+        ask, dump_virtual = _of_capture(host, pid, ask), _no_virtual
     default_s = VIRTUAL_TIMEOUT_S if ask.kind == "virtual" else DEFAULT_TIMEOUT_S
     client = client_of(host.fs, pid, default_s if ask.timeout_s is None else ask.timeout_s)
 
@@ -279,6 +287,23 @@ def _sample(
     memberships = host.fs.maybe(parse_cgroup, pid, "cgroup")
     sampled.unit = None if memberships is None else unit_of(memberships)
     return sampled
+
+
+def _of_capture(host: Host, pid: int, ask: Request) -> Request:
+    """As many dumps as a capture has, at most so many as are asked for. Raises NotSupported for a dump of virtual threads."""
+    from opskit.collect.replayed import recorded_samples
+    from opskit.proc.recorded.replies import THREADS
+
+    if ask.kind == "virtual":
+        _no_virtual()
+    schedule = ask.schedule._replace(samples=recorded_samples(host, pid, THREADS, ask.schedule.samples))
+    return ask._replace(schedule=schedule, to_the_end=True)
+
+
+def _no_virtual(*_: object) -> NoReturn:
+    raise NotSupported(
+        "--virtual: a capture has no dump of virtual threads, which the JVM writes to a file; leave it out"
+    )
 
 
 def heap_to_walk(host: Host, pid: int) -> HeapSize:

@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING
 
 from opskit.collect.jpmp.collect import DEFAULT_MAX_STOP_PERCENT, Sampled
 from opskit.collect.jpmp.load import LoadMeter
+from opskit.collect.replayed import go_to_reply
 from opskit.errors import NoSuchProcess, OpskitError
 from opskit.jvm.perfdata.stop_clock import SamplingClock
+from opskit.proc.recorded.replies import THREADS
 from opskit.proc.socket_waits import calls, peers
 
 if TYPE_CHECKING:
@@ -34,6 +36,7 @@ class Sampler:
         self.dump, self.keep = dump, keep
         target = client.target
         self.run = Sampled(target.pid, target.jvm.start_ticks, target.jvm.main, ask.schedule, ask.kind)
+        self.run.replayed = host.is_recorded
         self._clock = SamplingClock(host.fs, target.jvm.perf)
         self._by_thread, self._to_the_end = ask.cpu, ask.to_the_end
         self._known: dict[Thread, Thread] = {}
@@ -45,7 +48,7 @@ class Sampler:
         meter = LoadMeter(self.host, self.client.pid, self.client.target.jvm.perf)
         self._begun = self.host.monotonic()
         try:
-            self._take_all()
+            self._replay() if run.replayed else self._take_all()
         except KeyboardInterrupt:
             run.ended = "interrupted"
         except OpskitError as error:
@@ -61,6 +64,12 @@ class Sampler:
         pid, process = self.client.pid, self.host.process(self.client.pid)
         gone = process.has_ended or process.start_ticks != self.client.target.jvm.start_ticks
         return gone or (getattr(error, "reason", None) == "reply-cut" and not self.host.fs.exists(pid))
+
+    def _replay(self) -> None:
+        for number in range(1, self.schedule.samples + 1):
+            go_to_reply(self.host, self.client.pid, THREADS, next_one=number > 1)
+            self.run.times_s.append(self.host.monotonic() - self._begun)
+            self._take(number)
 
     def _take_all(self) -> None:
         run, host, samples = self.run, self.host, self.schedule.samples

@@ -249,7 +249,7 @@ def _namespace_owner(host: Host, pid: int, user_namespace: bytes | None) -> int 
         return None
     from opskit.proc.kernel.syscalls import user_namespace_owner
 
-    return optional(user_namespace_owner, host.fs.path(pid, "ns", "user"))
+    return optional(host.fs.calls.ask, user_namespace_owner, host.fs.path(pid, "ns", "user"))
 
 
 def _filter_answer(host: Host, ask: Request, status: Status) -> str | None:

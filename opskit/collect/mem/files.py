@@ -10,7 +10,7 @@ from opskit.proc.cgroup.owner import owner_of
 from opskit.proc.cgroup.tree import parse_cgroup
 from opskit.proc.files.meminfo import parse_meminfo
 from opskit.proc.files.sysvipc_shm import parse_sysvipc_shm
-from opskit.proc.fs import ProcFS, optional
+from opskit.proc.fs import optional
 from opskit.proc.memory_files import (
     DELETED,
     HUGE_PAGES,
@@ -19,7 +19,7 @@ from opskit.proc.memory_files import (
     SYSV,
     TMPFS,
     FileScanner,
-    ipc_namespace,
+    our_ipc_namespace,
 )
 from opskit.proc.namespaces import in_initial
 from opskit.proc.process import command_name
@@ -112,7 +112,7 @@ def collect_files(host: Host, pids: tuple[int, ...] = ()) -> FileFacts:
     for pid in pids:
         scan.check_was_read(pid)
     segments = fs.maybe(parse_sysvipc_shm, "sysvipc", "shm", default=[])
-    ours = ipc_namespace(ProcFS(), "self") or 0  # whose segments sysvipc lists, whatever tree it is read in
+    ours = optional(fs.calls.ask, our_ipc_namespace) or 0  # whose segments sysvipc lists, whatever tree it is read in
     by_key = {(ours, segment.shmid): segment for segment in segments}
     if not pids:
         # The largest first, while there are entries left to look at; those without a limit do not say.
@@ -129,7 +129,7 @@ def collect_files(host: Host, pids: tuple[int, ...] = ()) -> FileFacts:
         files = _without_swap(host, scan, files)
         if any(file.kind in _SWAPPED and file.swapped_bytes is None for file in files):
             notes.append("pages of some of these files that are swapped out count as memory")
-    is_complete = not (scan.denied and more_rights_show_more()) and not hides_processes(fs)
+    is_complete = not (scan.denied and more_rights_show_more(fs)) and not hides_processes(fs)
     return FileFacts(
         pids, tuple(files), meminfo, is_complete, in_initial(fs, "pid") is False, tuple(notes), scan.is_whole
     )

@@ -188,7 +188,7 @@ def read_processes(host: Host, least: int) -> tuple[list[ProcessUse], list[str]]
                 is_proportional=True,
             )  # fmt: skip
     notes = []
-    if denied and more_rights_show_more():
+    if denied and more_rights_show_more(fs):
         notes.append(
             f"for {len(denied):,} of {len(found):,} processes RSS stands for PSS: smaps_rollup cannot be read; {_as_root(fs)}"
         )

@@ -137,7 +137,7 @@ class Collector:
 
     def _namespaces(self, pids: tuple[int, ...]) -> dict[bytes | None, list[int | None]]:
         """Each network namespace, and processes in it; None: that of opskit."""
-        fs, ours = self._host.fs, our_namespace()
+        fs, ours = self._host.fs, our_namespace(self._host.fs)
         if not pids:
             return {ours: [None]} if self._host.is_own or not fs.is_live else {namespace(fs, 1, "net"): [1]}
         found: dict[bytes | None, list[int | None]] = {}

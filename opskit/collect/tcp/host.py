@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from opskit.host import Host
+    from opskit.proc.fs import ProcFS
     from opskit.proc.inet_diag import End
 
 T = TypeVar("T")
@@ -51,15 +52,20 @@ _NAMED = (
 
 
 class HostReader:
-    """Reads one network namespace at the begin and the end of each window: that of a process, or without one that of this thread."""
+    """Reads one network namespace at the begin and the end of each window: that of a process, or without one that of this thread.
 
-    def __init__(self, host: Host, pid: int | None = None) -> None:
+    `inside`: the tree as this thread sees it where it enters another one for count() and end().
+    """
+
+    def __init__(self, host: Host, pid: int | None = None, inside: ProcFS | None = None) -> None:
         self._host = host
+        self._fs = host.fs
         # `self` is the first thread of opskit, which may be in another namespace than this one.
         ours = ("thread-self", "net") if host.fs.is_live else ("net",)
         self._pid, self._place = pid, ours if pid is None else (pid, "net")
         self._tcp_mem = self._sysctl(_three, "net.ipv4.tcp_mem")
         self._max_orphans = self._sysctl(_one, "net.ipv4.tcp_max_orphans")
+        self._fs = inside or host.fs
         self._counted: tuple[dict[str, int], dict[str, int]] | None = None
 
     def count(self) -> None:
@@ -69,7 +75,7 @@ class HostReader:
 
     def end(self, ends: Iterable[End]) -> HostFacts:
         """Read the rest after a window. `ends`: of all sockets of the namespace, in every state."""
-        fs = self._host.fs
+        fs = self._fs
         first, last = self._counted or ({}, {})
         is_ours = self._reads_its_sysctls()
         texts = {name: text for name in _NAMED if is_ours and (text := self._sysctl(str.strip, name)) is not None}
@@ -93,7 +99,7 @@ class HostReader:
         )
 
     def _counters(self) -> dict[str, int]:
-        fs, found = self._host.fs, {}
+        fs, found = self._fs, {}
         for name in ("snmp", "netstat"):
             found.update(fs.maybe(lambda text: parse_counters(text, COUNTERS), *self._place, name, default={}))
         tracked = fs.maybe(parse_conntrack_stat, *self._place, "stat", "nf_conntrack", default={})
@@ -116,7 +122,7 @@ class HostReader:
         return None if entries is None or most is None else (entries, most)
 
     def _sysctl(self, parse: Callable[[str], T], name: str) -> T | None:
-        return self._host.fs.maybe(parse, "sys", *name.split("."))
+        return self._fs.maybe(parse, "sys", *name.split("."))
 
 
 def _one(text: str) -> int | None:

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 from opskit.collect.tcp.host import HostReader
 from opskit.errors import NoSuchProcess, NotSupported
-from opskit.proc.fs import DENIED, ProcFS, optional
+from opskit.proc.fs import DENIED, optional
 from opskit.proc.inet_diag import INFO, SKMEMINFO, Reader
 from opskit.proc.namespaces import namespace
+from opskit.proc.network import our_network
 from opskit.proc.tcp_dumps import ListedDump, MessageDump
 from opskit.proc.tcp_sockets import LISTEN
 
@@ -19,9 +20,9 @@ if TYPE_CHECKING:
 
     from opskit.collect.tcp.host_facts import HostFacts
     from opskit.host import Host
+    from opskit.proc.fs import ProcFS
     from opskit.proc.inet_diag import End
-    from opskit.proc.kernel.network_namespace import NetworkNamespace
-    from opskit.proc.kernel.sock_diag import SockDiag
+    from opskit.proc.network import Network
     from opskit.proc.tcp_dumps import Dump
     from opskit.proc.tcp_sockets import Socket
 
@@ -32,9 +33,9 @@ _UNKNOWN = "losses, round-trip times, byte counts and backlogs are unknown: /pro
 _FILES = ("tcp", "tcp6")
 
 
-def our_namespace() -> bytes | None:
+def our_namespace(fs: ProcFS) -> bytes | None:
     """The network namespace of this thread."""
-    return optional(ProcFS().link, "thread-self", "ns", "net")
+    return optional(fs.calls.ask, our_network)
 
 
 class NetworkSpace:
@@ -46,50 +47,33 @@ class NetworkSpace:
     def __init__(self, host: Host, pid: int | None) -> None:
         """Open it."""
         self._host, self._pid = host, pid
-        ours = our_namespace() if host.fs.is_live else None
+        ours = our_namespace(host.fs) if host.fs.is_live else None
         name = ours if pid is None else namespace(host.fs, pid, "net")
         self.name = None if name is None else name.decode("ascii", "replace")
         self.source = PROC
         self.missing: tuple[str, ...] = ()
         self._reader = Reader()
-        self._diag: SockDiag | None = None
-        self._namespace: NetworkNamespace | None = None
+        self._network: Network | None = None
         if host.fs.is_live:
             self._open(is_ours=pid is None or (name is not None and name == ours))
-        reads_as_itself = host.is_own and self._diag is not None
-        self._reads_host = HostReader(host, None if reads_as_itself else pid)
+        network = self._network if host.is_own and self.source == SOCK_DIAG else None
+        self._reads_host = HostReader(host, pid) if network is None else HostReader(host, None, network.fs(host.fs))
 
     def _open(self, *, is_ours: bool) -> None:
         """Make the netlink socket there; without the right to, stay here."""
-        from opskit.proc.kernel.sock_diag import SockDiag
-
         try:
-            if not is_ours:
-                self._namespace = self._entered()
+            self._network = self._host.fs.calls.network(None if is_ours else self._host.fs.path(self._pid, "ns", "net"))
         except OSError as error:
             why = self._advice() if isinstance(error, DENIED) else error.strerror or str(error)
             self.missing = (f"the network namespace of {self._pid} cannot be entered ({why}); {_UNKNOWN}",)
             return
         try:
-            with self._inside():
-                self._diag, self.source = SockDiag(), SOCK_DIAG
+            self._network.connect()
+            self.source = SOCK_DIAG
         except OSError as error:
             self._lose(error)
             return
         self.listening()  # the cheapest dump: whether the kernel has inet_diag
-
-    def _entered(self) -> NetworkNamespace:
-        """The namespace, after it was entered once. Raises OSError."""
-        from opskit.proc.kernel.network_namespace import NetworkNamespace
-
-        namespace = NetworkNamespace(self._host.fs.path(self._pid, "ns", "net"))
-        try:
-            with namespace.inside():
-                pass
-        except OSError:
-            namespace.close()
-            raise
-        return namespace
 
     def _advice(self) -> str:
         from opskit.proc.rights import how_to_be_allowed
@@ -97,14 +81,12 @@ class NetworkSpace:
         return how_to_be_allowed(self._host.fs, "CAP_SYS_ADMIN", "opskit", "tcp", self._pid, pid=self._pid)
 
     def _inside(self) -> AbstractContextManager[None]:
-        return nullcontext() if self._namespace is None else self._namespace.inside()
+        return nullcontext() if self._network is None else self._network.inside()
 
     def close(self) -> None:
         """Let the namespace and the netlink socket go."""
-        if self._namespace is not None:
-            self._namespace.close()
-        if self._diag is not None:
-            self._diag.close()
+        if self._network is not None:
+            self._network.close()
 
     def dump(self) -> Dump:
         """All sockets, and with them the host's counters.
@@ -122,24 +104,24 @@ class NetworkSpace:
 
     def _messages(self, states: int, attribute: int) -> Dump | None:
         """A dump by sock_diag, where that can be read."""
-        if self._diag is not None:
+        if self._network is not None and self.source == SOCK_DIAG:
             try:
-                return MessageDump(self._diag.dump(states, 1 << attribute - 1), self._reader, self._host.monotonic)
+                return MessageDump(self._network.dump(states, 1 << attribute - 1), self._reader, self._host.monotonic)
             except OSError as error:
                 self._lose(error)
         return None
 
     def looks(self, keys: list[bytes]) -> Iterator[bytes | None]:
         """A message about each of some sockets; None: it is gone. Without sock_diag none at all."""
-        if self._diag is not None:
+        if self._network is not None and self.source == SOCK_DIAG:
             try:
-                yield from self._diag.look(keys)
+                yield from self._network.look(keys)
             except OSError as error:
                 self._lose(error)
 
     def _lose(self, error: OSError) -> None:
         """Go on without sock_diag."""
-        self._diag, self.source = None, PROC
+        self.source = PROC
         self.missing = (*self.missing, f"sock_diag is not available ({error.strerror or error}); {_UNKNOWN}")
 
     def _listed(self) -> list[Socket]:
@@ -164,6 +146,6 @@ class NetworkSpace:
 
 def other_namespaces(host: Host) -> int:
     """How many network namespaces beside ours the visible processes are in."""
-    ours = our_namespace()
+    ours = our_namespace(host.fs)
     found = {namespace(host.fs, pid, "net") for pid in host.fs.pids()}
     return len(found - {ours, None}) if host.is_own else 0

@@ -108,7 +108,7 @@ def _dumps(host: Host, ask: Request, given: Mapping[str, Any], progress: Progres
     """Thread dumps; their raw text goes to the folder of --save."""
     from opskit.actions.outfile import dump_saver
 
-    host.prove_own(ask.pid)
+    host.prove_asking(ask.pid)
     folder = given["save"]
     save = None if folder is None else dump_saver(folder, f"jpmp-{ask.pid}-{host.now():%Y%m%dT%H%M%SZ}")
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from opskit.collect.jpmp.collect import DEFAULT_INTERVAL_S, DumpKind, Schedule, heap_to_walk, heap_walk_s, read_words
+from opskit.collect.replayed import refuse_watch
 from opskit.errors import UsageError
 from opskit.escape import printable
 from opskit.render.views.jpmp.sentences import heap_walk_line
@@ -41,7 +42,9 @@ def what_to_sample(
     if duration_s is not None:
         schedule = Schedule(max(1, round(duration_s / DEFAULT_INTERVAL_S)), None, given["max_stop"])
     seconds = schedule.samples * schedule.planned_s if duration_s is None else duration_s
-    if kind == "synchronizers":
+    if run.watching:
+        refuse_watch(run.host, pid, "threads")
+    if kind == "synchronizers" and not run.host.is_recorded:
         _confirm_heap_walk(run.host, pid, schedule.samples, yes=given["yes"])
     return ask._replace(pid=pid, schedule=schedule, kind=kind, timeout_s=given["timeout"]), seconds
 

@@ -95,7 +95,7 @@ def _by_start(fs: ProcFS, target: AttachTarget, status: Status, our_euid: int, t
         return _dead_end(fs, target, "no-signal", f"it has no attach listener, and {how}")
     if target.jvm.libjvm is None:
         return _no_rights(fs, target, f"/proc/{target.pid}/maps")
-    ours = rights.read_rights() if our_euid == 0 and target.euid != 0 else None
+    ours = rights.our_rights(fs) if our_euid == 0 and target.euid != 0 else None
     if ours is not None and rights.missing(ours.effective, _TO_START_ITS_LISTENER):
         return _no_rights(fs, target, "the start of its listener", _TO_START_ITS_LISTENER)
     if not fs.is_writable(tmp):

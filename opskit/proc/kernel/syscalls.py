@@ -151,7 +151,7 @@ def pidfd_open(pid: int, flags: int = 0) -> int:
     return ready(pid, flags)
 
 
-def pipe_fill(pid: int, fd: int, *, thread: bool = False) -> tuple[int, int, FileId]:
+def pipe_fill(pid: int, fd: int, thread: bool = False) -> tuple[int, int, FileId]:
     """(bytes queued, capacity in bytes, identity) of the pipe that is `fd`, of either end, in another process."""
     # open() of the link would add a reader or writer, and hide a broken pipe from the others.
     pidfd = pidfd_open(pid, _PIDFD_THREAD if thread else 0)

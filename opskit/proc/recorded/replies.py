@@ -48,6 +48,12 @@ class Replies:
             (mark, each) for mark, found, each in self._tape.all_of(REPLY) if found == key and isinstance(each, bytes)
         ]
 
+    def is_new(self, pid: int, name: str) -> bool:
+        """Whether the reply of now is of this moment, and not of an earlier one."""
+        by_mark = self._tape.answers[REPLY]
+        mark = self._clock.mark
+        return mark < len(by_mark) and isinstance(by_mark[mark].get(key_of(pid, name)), bytes)
+
     def pids(self, name: str) -> list[int]:
         """The processes that gave such a reply."""
         found = (key.partition("/") for _, key, each in self._tape.all_of(REPLY) if isinstance(each, bytes))

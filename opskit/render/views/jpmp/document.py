@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
 from opskit.analysis.jpmp.frames import short
@@ -155,12 +156,12 @@ DOCUMENT: Sequence[Field[Shown]] = (
     Field("virtual_unknown", value=lambda shown: shown.locks and shown.locks.unseen,
           help="why it is unknown whether virtual threads wait for locks"),
     Field("dialects", list_of(TEXT), value=lambda shown: sentences.dialects(shown.facts)),
-    _of_live("samples", records(_SAMPLE), lambda live: zip(live.times_s, live.stops_ms), "of a live run"),
+    _of_live("samples", records(_SAMPLE), lambda live: zip(live.times_s, repeat(None) if live.replayed else live.stops_ms), "of a live run"),
     _of_live("interval_s", NUMBER, lambda live: live.mean_interval_s and round(live.mean_interval_s, 4)),
     Field("duration_s", _ROUNDED, value=lambda shown: (of := shown.facts.cpu or shown.facts.live) and of.elapsed_s),
     _of_live("late_samples", COUNT, lambda live: live.late),
     *(_of_live(name, _ROUNDED) for name in ("stopped_ms", "stopped_percent")),
-    _of_live("stopped_by", TEXT, lambda live: "wall time" if live.stops_are_bounds else "hsperfdata"),
+    _of_live("stopped_by", TEXT, lambda live: None if live.replayed else "wall time" if live.stops_are_bounds else "hsperfdata"),
     _of_live("throttled_percent", _ROUNDED),
     Field("gc_cpu_percent", _ROUNDED, value=lambda shown: percents(_load(shown)).collecting, help="garbage collection, of the JVM's CPU time"),
     Field("cpu_wait_percent", _ROUNDED, value=lambda shown: percents(_load(shown)).waiting, help="of the time in which threads want to run"),

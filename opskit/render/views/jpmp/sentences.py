@@ -182,13 +182,17 @@ def no_stacks(
 def _of_run(live: Sampled) -> Iterator[str]:
     """What it cost the JVM, and what makes the numbers uncertain."""
     most = "at most " if live.stops_are_bounds else ""
-    yield f"sampling paused the JVM for {most}{duration(live.stopped_ms / 1000)}"
+    stopped_ms = live.stopped_ms
+    if stopped_ms is None:
+        yield f"the capture has {plural(len(live.dumps), 'thread dump')} of it"
+    else:
+        yield f"sampling paused the JVM for {most}{duration(stopped_ms / 1000)}"
     if live.throttled_percent:
         yield f"throttled by its CPU quota in {percent(live.throttled_percent / 100)} of the periods"
     limit = live.schedule.max_stop_percent or DEFAULT_MAX_STOP_PERCENT
     stopped = live.stopped_percent
-    if stopped is not None and stopped > limit and not live.stretched:
-        longer_s = live.stopped_ms / len(live.dumps) / 10 / limit * 1.05
+    if stopped is not None and stopped_ms is not None and stopped > limit and not live.stretched:
+        longer_s = stopped_ms / len(live.dumps) / 10 / limit * 1.05
         yield f"the pauses are more than {limit:g} % of the run (--max-stop): give an INTERVAL of {longer_s:.2g} s or more"
     if live.ended == "long stop":
         goes_on = shell.command("opskit", "jpmp", live.pid, live.schedule.samples, "--max-stop", f"{limit:g}")
@@ -204,6 +208,8 @@ def _of_run(live: Sampled) -> Iterator[str]:
 
 def _details(live: Sampled) -> Iterator[str]:
     """How the pauses were measured, and what became of the schedule."""
+    if live.replayed:
+        return
     stopped, source = live.stopped_percent, "the dumps' wall time" if live.stops_are_bounds else "hsperfdata"
     yield f"pauses by {source}" if stopped is None else f"pauses by {source}: {percent(stopped / 100)} of the run"
     if live.late:

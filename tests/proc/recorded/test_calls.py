@@ -1,0 +1,134 @@
+"""Answers that no file gives: as they were recorded, and as an archive may claim."""
+
+from __future__ import annotations
+
+import errno
+import json
+
+import pytest
+
+from opskit.errors import BadInput, NotSupported
+from opskit.proc.fs import ProcFS
+from opskit.proc.kernel.adjtimex import KernelClock, read_kernel_clock
+from opskit.proc.kernel.affinity import allowed_cpus
+from opskit.proc.kernel.names import user_by_uid
+from opskit.proc.recorded.answers import decode, decoder, encode, with_texts
+from opskit.proc.recorded.calls import key_of
+from opskit.proc.recorded.clock import TapeClock
+from opskit.proc.recorded.fs import TapeFS
+from opskit.proc.recorded.tape import CALL, Failure, Mark, Origin, Tape
+
+ANSWERS = [
+    (None, "int | None"), (-1, "int | None"), (1 << 63, "int"), (True, "bool"), (0.1, "float"), (2, "float"),
+    ('a\udc80\n"é', "str"), (b"caf\xe9 %", "bytes"), (b"\0\xff", "bytes"), (bytes(range(256)) * 40, "bytes"),
+    ((1, b"", "x"), "tuple[int, bytes, str]"), ((), "tuple[int, ...]"), ([b"\1", b"a"], "list[bytes]"),
+    (frozenset({0, 1, 2, 3, 8}), "frozenset[int]"), (frozenset(), "frozenset[int]"), (frozenset({"b", "a"}), "frozenset[str]"),
+    ({"a": (1, None)}, "dict[str, tuple[int, int | None]]"), ((True, None), "tuple[bool | None, int | None]"),
+    (KernelClock("TIME_OK", 8193, 1e-9, 0.5, 0.1, -3.25, 37), "KernelClock"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("answer", "kind"), ANSWERS, ids=[f"{at}-{kind}" for at, (_, kind) in enumerate(ANSWERS)])
+def test_an_answer_comes_back_exactly(answer, kind):
+    """Through JSON, with its types."""
+    found = decode(json.loads(json.dumps(encode(answer))), kind)
+    assert found == answer
+    assert type(found) is type(answer)
+    assert repr(found) == repr(answer)
+
+
+@pytest.mark.parametrize(
+    ("value", "kind"),
+    [
+        (True, "int"), (1.0, "int"), (1 << 64, "int"), (float("nan"), "float"), ("x", "float"), (None, "str"), ("\u20ac", "bytes"),
+        ({"base64": "a"}, "bytes"), ({"deflated": "AAAA"}, "bytes"), ({"exec": ""}, "bytes"), ([1], "tuple[int, int]"),
+        ([1, 2, 3], "tuple[int, int]"), ({}, "list[int]"), ([0], "frozenset[int]"), ([0, 1 << 40], "frozenset[int]"),
+        ([3, 1], "frozenset[int]"), ([[[1]]], "frozenset[list[int]]"), ([[[1], 2]], "dict[list[int], int]"),
+        (["TIME_OK"], "KernelClock"), ([1] * 7, "KernelClock"), ([], "int | None"),
+    ],
+)  # fmt: skip
+def test_what_does_not_fit_is_bad_input(value, kind):
+    """One line that names the capture."""
+    with pytest.raises(BadInput, match="the capture: a recorded answer is no "):
+        decode(value, kind)
+
+
+def test_no_other_class_is_made():
+    """A type is one of the table."""
+    for name in ("Popen", "os.system", "int |", "list[int] x"):
+        with pytest.raises((KeyError, IndexError)):
+            decoder(name)
+
+
+def test_what_no_answer_may_hold_is_refused():
+    """Before it is written."""
+    for value in (float("inf"), 1 << 64, object(), 1j):
+        with pytest.raises(ValueError, match="no answer may hold"):
+            encode(value)
+
+
+def test_texts_are_changed_wherever_they_stand():
+    """Also in packed bytes; what does not change stays as it is."""
+    held = encode(("a secret", b"a secret", b"\0secret", b"\0" * 5000 + b"secret", 7))
+    changed = with_texts(held, lambda data: data.replace(b"secret", b"******"))
+    kind = "tuple[str, bytes, bytes, bytes, int]"
+    assert decode(changed, kind) == ("a ******", b"a ******", b"\0******", b"\0" * 5000 + b"******", 7)
+    assert with_texts(held, bytes) == held
+
+
+def recording(source=None):
+    tape = Tape(Origin(), (Mark(0.0, 0.0), Mark(1.0, 1.0)))
+    return TapeFS(tape, TapeClock(tape.marks), source)
+
+
+def test_a_question_is_asked_once_and_replayed():
+    """The errors too. What was not asked is in no capture."""
+    fs = recording(ProcFS())
+    clock = fs.calls.ask(read_kernel_clock)
+    assert fs.calls.ask(user_by_uid, 0) == "root"
+    with pytest.raises(ProcessLookupError):
+        fs.calls.ask(allowed_cpus, 2**31 - 2)
+    fs.source = None
+    assert fs.calls.ask(read_kernel_clock) == clock
+    assert fs.calls.ask(user_by_uid, 0) == "root"
+    with pytest.raises(ProcessLookupError, match="No such process"):
+        fs.calls.ask(allowed_cpus, 2**31 - 2)
+    with pytest.raises(OSError, match="it is not in the capture"):
+        fs.calls.ask(user_by_uid, 1)
+
+
+def test_a_sample_stands_at_its_mark():
+    """The first look at the second mark begins with the answer of the first one."""
+    fs = recording(ProcFS())
+    fs.calls.sample(user_by_uid, 0)
+    key = key_of("proc.kernel.names.user_by_uid", (0,))
+    assert [*fs.tape.answers[CALL][0]] == [key] == ["proc.kernel.names.user_by_uid(0)"]
+    fs.clock.sleep(1.0)
+    fs.tape.keep(CALL, key, ["answer", "superuser"], fs.clock.mark)
+    assert fs.calls.ask(user_by_uid, 0) == "superuser"
+    fs.clock.rewind()
+    assert fs.calls.ask(user_by_uid, 0) == "root"
+
+
+@pytest.mark.parametrize(
+    "held",
+    [None, [], "answer", ["answer"], ["error", "SystemExit", "x"], ["error", 1, 2], ["answer", {}], {"answer": 1}],
+)
+def test_a_forged_answer_is_bad_input(held):
+    """Whatever stands in the archive."""
+    fs = recording()
+    fs.tape.keep(CALL, "proc.kernel.names.user_by_uid(0)", held)
+    with pytest.raises(BadInput, match="the capture: a recorded answer is "):
+        fs.calls.ask(user_by_uid, 0)
+
+
+def test_recorded_errors_are_raised():
+    """An OSError by its number, others by name."""
+    fs = recording()
+    key = "proc.kernel.names.user_by_uid(0)"
+    fs.tape.keep(CALL, key, Failure(errno.EPERM, "no"))
+    with pytest.raises(PermissionError, match="no"):
+        fs.calls.ask(user_by_uid, 0)
+    fs.tape.keep(CALL, key, ["error", "NotSupported", "too old"])
+    with pytest.raises(NotSupported, match=r"^too old$"):
+        fs.calls.ask(user_by_uid, 0)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, MutableMapping
 
 # The kinds of questions, and the type of their answers. Any may be a Failure instead.
 FILE = "file"  # the bytes of a file, by its path
@@ -82,7 +82,7 @@ class Tape:
         self.origin = origin
         self.marks = list(marks)
         # kind -> one dict a mark: key -> answer
-        self.answers: dict[str, list[dict[str, Any]]] = {kind: [{}] for kind in KINDS}
+        self.answers: MutableMapping[str, list[dict[str, Any]]] = {kind: [{}] for kind in KINDS}
 
     def find(self, kind: str, key: str, mark: int) -> Any:
         """The answer that holds at a mark. Raises KeyError."""

@@ -47,7 +47,7 @@ CAPTURED = {
     "dentry": ("",),
     "mem": ("", "--files", "{pid} -v"),
     "oom": ("",),
-    "clock": ("", "{pid}"),
+    "clock": ("", "-w -c 1", "{pid}"),
     "jvms": ("",),
     "hsperf-check": ("", "{jvm}"),
     "jmx": ("{jvm}",),

@@ -78,9 +78,10 @@ class LazyGroup(click.Group):
 def _process(ctx: click.Context, word: str) -> int | None:
     """The PID of the process that a word means which is no command."""
     from opskit.checks.word import process_of_word
-    from opskit.host import Host
+    from opskit.commands.shared.machine import open_machine
 
-    return process_of_word(Host.at(ctx.params.get("root"), ctx.params.get("proc")), word)
+    with ctx.scope(cleanup=False):
+        return process_of_word(open_machine(None, None, None), word)
 
 
 def _suggestion(name: str) -> str:
@@ -94,6 +95,7 @@ def _suggestion(name: str) -> str:
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(__version__, message="opskit %(version)s")
+@click.option("--from", "capture", type=click.Path(), metavar="CAPTURE", help="Read a file of opskit capture.")
 @click.option("--root", metavar="DIR", help="Read another machine's tree: DIR/proc, DIR/sys, DIR/etc, DIR/tmp.")
 @click.option("--proc", metavar="PATH", help="Read this proc tree instead of /proc (also: HOST_PROC).")
 @click.option("--no-color", is_flag=True, help="No colours (also: NO_COLOR in the environment).")

@@ -74,6 +74,10 @@ class NotSupported(OpskitError):
     """This kernel, tree or machine lacks what the command needs."""
 
 
+class NoMoreSamples(NotSupported):
+    """A capture has no later sample: what needs one more, such as a rate, ends here."""
+
+
 class TargetTimeout(OpskitError):
     """Another process did not respond in time."""
 

@@ -33,6 +33,8 @@ class Host:
     """A machine: its files, users and clocks. Times are in seconds; `own_cpu_s`: of our thread; `clock_ticks`: ticks per second in the kernel's files."""
 
     is_recorded = False  # a capture: its clock stands still but in `sleep`, and no process is here
+    capture = ""  # its file
+    samples, sample_gap_s = 0, 0.0  # of all counters, and the time between them
 
     def __init__(self, fs: ProcFS) -> None:
         self.fs = fs
@@ -77,9 +79,25 @@ class Host:
         """Wait between two looks that must show the same. Unlike `sleep` it never ends a capture."""
         self.sleep(seconds)
 
-    def end_of(self, end_s: float) -> float:
-        """When a window ends that begins now, and should end then: in a capture with its last sample at the latest. Raises NotSupported."""
-        return end_s
+    @property
+    def is_here(self) -> bool:
+        """Whether something can be done to its processes: as is_own, and not a capture."""
+        return self.is_own and not self.is_recorded
+
+    def end_at(self, until_s: float) -> float:
+        """When a window ends that is to end then, of `monotonic`. In a capture: at the later sample that is nearest to it.
+
+        Raises NoMoreSamples.
+        """
+        return until_s
+
+    def end_of(self, window_s: float) -> float:
+        """When a window of so many seconds ends that begins now, as `end_at` has it."""
+        return self.end_at(self.monotonic() + window_s)
+
+    def can_look_after(self, pause_s: float) -> bool:  # noqa: ARG002
+        """Whether a second look after such a short pause is possible. In a capture: where its samples are about so close."""
+        return True
 
     def prove_own(self, pid: int | None = None) -> None:
         """Raise NotPermitted unless acting on a PID of this tree acts on that process."""

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from opskit.proc.fs import ProcFS
     from opskit.proc.recorded.tape import Tape
 
+_ABOUT = 4  # times
+
 
 class RecordedHost(Host):
     """A captured machine. With a `source` what the tape lacks is asked there, and kept: so a capture is made."""
@@ -20,10 +22,11 @@ class RecordedHost(Host):
     fs: TapeFS
     is_recorded = True
 
-    def __init__(self, tape: Tape, source: ProcFS | None = None) -> None:
-        self.tape, self.clock = tape, TapeClock(tape.marks)
+    def __init__(self, tape: Tape, source: ProcFS | None = None, path: str = "the file") -> None:
+        self.tape, self.clock, self.capture = tape, TapeClock(tape.marks, path), path
         super().__init__(TapeFS(tape, self.clock, source))
         self.now, self.monotonic, self.sleep = self.clock.now, self.clock.monotonic, self.clock.sleep
+        self.samples, self.sample_gap_s = len(tape.marks), self.clock.gap_s
         self.own_cpu_s = float  # what a look costs decides how often there is one: here it costs nothing
         origin = tape.origin
         self.page_bytes, self.clock_ticks, self.machine = origin.page_bytes, origin.clock_ticks, origin.machine
@@ -31,10 +34,6 @@ class RecordedHost(Host):
     def pause(self, seconds: float) -> None:
         """Wait between two looks that must show the same."""
         self.clock.pause(seconds)
-
-    def end_of(self, end_s: float) -> float:
-        """When a window ends that begins now. Raises NotSupported at the last sample."""
-        return self.clock.end_of(end_s)
 
     def rewind(self) -> None:
         """Go back to the first mark, and forget what one command leaves to the next; what the files keep stays."""
@@ -64,4 +63,24 @@ class RecordedHost(Host):
 
     def prove_own(self, pid: int | None = None) -> NoReturn:  # noqa: ARG002
         """Raise NotPermitted: nothing can be sent to a captured process."""
-        raise NotPermitted("this is a capture; its processes are not here. Nothing was sent.")
+        raise NotPermitted(f"{self.capture} is a capture, and its processes are not here. Nothing was sent.")
+
+    def prove_moving(self, asked_for: str) -> None:
+        """Raise NotSupported for a capture without rates: of one sample, or of a copy. `asked_for` names what needs them."""
+        if not self.tape.origin.is_live:
+            raise NotSupported(f"{asked_for}: {self.capture} is a capture of a copy, which has no rates")
+        if not self.fs.is_live:
+            raise NotSupported(f"{asked_for}: {self.clock.without}")
+
+    def end_at(self, until_s: float) -> float:
+        """The time of the sample that is nearest to then, of those that are to come. Raises NoMoreSamples."""
+        return self.clock.end_at(until_s)
+
+    def can_look_after(self, pause_s: float) -> bool:
+        """Whether the next sample follows after about so much time. A look over a longer one shows something else."""
+        return self.clock.next_gap_s <= _ABOUT * pause_s
+
+    @property
+    def is_own(self) -> bool:
+        """Whether the capture was made in the PID namespace of its tree: the commands read the same files then."""
+        return self.fs.is_own()

@@ -1,7 +1,7 @@
 """Secrets in command lines, environments, properties and URLs: names are kept, values are replaced by `…`.
 
 -Ddb.password=x  --api-key x  --token=x  -p x  -u user:x  DB_SECRET=x  https://user:x@host  jdbc:…;password=x  Bearer x
-password = x  <password>x</password>  IDENTIFIED BY 'x'  ?sig=x  -----BEGIN PRIVATE KEY-----x
+password = x  <password>x</password>  IDENTIFIED BY 'x'  ?sig=x  -----BEGIN PRIVATE KEY-----x  mysql -px
 
 A value with blanks has no end in one line of text: there, a secret of an option reaches to the next option. Each text is
 read a bounded number of times.
@@ -10,50 +10,46 @@ read a bounded number of times.
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from opskit.program_options import glued_secret, habits_of, login_parts
+from opskit.secret_names import LONGEST_NAME, is_file, is_plain, is_secret
 from opskit.words import HIDDEN, is_java_launcher, launcher_options
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
-# A name is a secret's if it contains one of these, without regard to case and separators …
-_MARKS = re.compile(
-    r"passw|passphrase|passcode|secret|token|credential|authorization|connectionstring|sessionid$"
-    r"|(?:api|access|private|signing|auth|master|crypt|encryption|shared|license|account|storage|ssh)key"
-)
-# … or has one of these as a word: `tls.key`, `keyPass`, `MYSQL_PWD`.
-_WORDS = frozenset({"key", "keys", "pass", "pw", "pwd", "otp", "jwt", "dsn", "creds", "cred", "bearer"})
-_ENDINGS = ("pass", "pwd", "psw", "pswd")  # -storepass, dbpwd
-_NOT_ENDINGS = frozenset({"bypass", "compass", "encompass", "trespass", "surpass", "overpass", "underpass"})
-_LAST_WORDS = frozenset({"auth", "pin", "salt", "sas", "cookie"})
-_NOT_SECRET_OF_A_KEY = frozenset(
-    {"store", "serializer", "deserializer", "alias", "type", "size", "length", "algorithm", "manager"}
-)
-_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
-_LONGEST_NAME = 256
+# What is hidden, for those who count it.
+VARIABLES, OPTIONS, PROPERTIES, URLS, TOKENS, TEXTS = KINDS = (
+    "variables", "options", "properties", "urls", "tokens", "texts",
+)  # fmt: skip
 _SHORTEST_TOKEN = 14  # xox…-
-_PLAIN_VALUES = frozenset({"", "true", "false", "null", "none"})
 
 _OPTION = re.compile(r"(-{1,2}[^\s=:]+)([=:])(.*)", re.DOTALL)
+_NEXT_OPTION = re.compile(r"--[A-Za-z][\w\-]*(?:=.*)?", re.DOTALL)  # `mongod --auth --port 1`: no value of --auth
 _ASSIGNMENT = re.compile(r"([A-Za-z_][\w.-]*)=(.*)", re.DOTALL)
 _AGENT = re.compile(r"(-javaagent|-agentlib|-agentpath|-Xbootclasspath[^:]*):")
 _BARE_KEY = re.compile(r"[A-Za-z0-9+/_\-]{20,}=*")  # an agent's only option
 # `-p`: the module path of `java`; a port, unless a user is named; else a password.
 _SHORT_WITH_SECRET, _USER = "-p", frozenset({"-u", "--user", "-U", "--proxy-user"})
-_USER_AND_PASSWORD = re.compile(r"(?![0-9]+:[0-9]+\Z)([^:]*):.*", re.DOTALL)  # 1000:1000 is a group
+_USER_AND_PASSWORD = re.compile(r"(?![0-9]+:[0-9]+\Z)([^:]*):(.*)", re.DOTALL)  # 1000:1000 is a group
 _PORT = re.compile(r"[1-9][0-9]{0,4}(?::[0-9]{1,5})?")
 _NAMES_USER = re.compile(r"-u|--user(?:name)?(?:=.*)?", re.DOTALL)
 
 # In any text. No two parts of an expression match the same character, so that each text is read once.
 _VALUE = r"""("[^"\n]*"?|'[^'\n]*'?|\{[^}\n]*\}?|[^\s;&,"'{]+)"""
-_NAME = re.compile(rf"(?<![\w.\-])([\w.\-]{{1,{_LONGEST_NAME}}})[\"']?(?:=|%3[dD]|:(?!:) ?| (?:=>?|:) )")
+_NAME = re.compile(rf"(?<![\w.\-])([\w.\-]{{1,{LONGEST_NAME}}})(?:\\?[\"'])?(?:=|%3[dD]|:(?!:) ?| (?:=>?|:) )")
 _NAMED_VALUE = re.compile(_VALUE)
+_ESCAPED_VALUE = re.compile(r'\\"([^"\\\n]*)')  # JSON in JSON
 _SIGNATURES = frozenset({"sig", "signature", "x-amz-signature", "x-goog-signature"})  # of a URL's query
-_ELEMENT = re.compile(rf"<([\w.:\-]{{1,{_LONGEST_NAME}}})>([^<\n]+)")
+_COOKIE = re.compile(r"\b((?:set-)?cookie: ?)([^\n\"']+)", re.IGNORECASE)
+_ELEMENT = re.compile(rf"<([\w.:\-]{{1,{LONGEST_NAME}}})>([^<\n]+)")
 _QUOTED = re.compile(r"\b(IDENTIFIED BY|PASSWORD) ('[^'\n]*'?)", re.IGNORECASE)  # SQL
-_PRIVATE_KEY = re.compile(r"(-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----)[^-]+")
+_PROSE = re.compile(
+    r"\b((?:password|passwd|passphrase|secret|token) (?:is|was) )([\"']?)(?=[^\s\"']{0,64}[0-9])([^\s\"']{4,})",
+    re.IGNORECASE,
+)
+_PRIVATE_KEY = re.compile(r"(-----BEGIN [A-Z ]{0,40}PRIVATE KEY(?: BLOCK)?-----)([^-]+)")
 _PATH = re.compile(r"[\s/?#@]")
 _KEY_OF_URL = re.compile(r"[A-Za-z0-9_\-]{16,}@")
 _IN_URL = re.compile(r"""[^\s"'<>]*""")
@@ -69,108 +65,214 @@ _TOKENS = re.compile(
 
 # Variables whose values say how a program runs, and hold no secret but in options, which are redacted. Every other is hidden.
 _SHOWN = frozenset({
-    "PATH", "HOME", "PWD", "SHELL", "USER", "LOGNAME", "USERNAME", "HOSTNAME", "TERM", "TZ", "DISPLAY", "SHLVL", "TMPDIR", "TMP",
+    "PATH", "HOME", "PWD", "SHELL", "USER", "LOGNAME", "USERNAME", "HOSTNAME", "TERM", "TZ", "TZDIR", "DISPLAY", "SHLVL", "TMPDIR", "TMP",
     "TEMP", "OS", "PROCESSOR_IDENTIFIER", "PROCESSOR_ARCHITECTURE", "NUMBER_OF_PROCESSORS", "OSTYPE", "HOSTTYPE", "MACHTYPE", "ARCH",
     "LANG", "LANGUAGE", "JAVA_HOME", "JRE_HOME", "JDK_HOME", "JAVA_VERSION", "JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS",
     "_JAVA_OPTIONS", "_JAVA_SR_SIGNUM", "_ALT_JAVA_HOME_DIR", "JAVA_OPTS", "JAVA_OPTIONS", "CATALINA_OPTS", "CATALINA_HOME",
     "CATALINA_BASE", "MAVEN_OPTS", "GRADLE_OPTS", "OPENJ9_JAVA_OPTIONS", "IBM_JAVA_OPTIONS", "CLASSPATH", "LD_LIBRARY_PATH",
     "LD_PRELOAD", "LD_BIND_NOW", "LIBPATH", "SHLIB_PATH", "DYLD_LIBRARY_PATH", "DYLD_FALLBACK_LIBRARY_PATH",
     "DYLD_FRAMEWORK_PATH", "DYLD_INSERT_LIBRARIES", "GLIBC_TUNABLES", "OMP_NUM_THREADS", "container", "INVOCATION_ID",
-    "JAVA_MAIN_CLASS", "UV_THREADPOOL_SIZE",
+    "JAVA_MAIN_CLASS", "UV_THREADPOOL_SIZE", "FAKETIME", "DATEFUDGE", "GOMAXPROCS", "GOMEMLIMIT", "GOGC", "GODEBUG", "NODE_OPTIONS",
 })  # fmt: skip
-_SHOWN_PREFIXES = ("LC_", "MALLOC_", "XDG_", "SUDO_UID", "SUDO_GID")
+_SHOWN_PREFIXES = ("LC_", "MALLOC_", "XDG_", "SUDO_UID", "SUDO_GID", "IRQBALANCE_")
 
 
-@lru_cache(maxsize=1024)
-def is_secret(name: str) -> bool:
-    """Whether the value of an option, property or variable of this name is a secret: `db.password`, `API_KEY`."""
-    name = name[:_LONGEST_NAME]
-    if name.endswith(("Exception", "Error")):  # its message follows
-        return False
-    plain = name.lower().replace("_", "").replace("-", "").replace(".", "")
-    if _MARKS.search(plain):
-        return True
-    words = [word.lower() for word in _WORD.findall(name)]
-    if words and (words[-1] in _LAST_WORDS or (words[-1].endswith(_ENDINGS) and words[-1] not in _NOT_ENDINGS)):
-        return True
-    following = (*words[1:], "")
-    return any(word in _WORDS and after not in _NOT_SECRET_OF_A_KEY for word, after in zip(words, following))
+class Hider:
+    """What stands for a hidden value. Another one may count or keep what is hidden, or keep its length."""
 
+    mark = HIDDEN  # with which what it gives ends
 
-def redact_value(name: str, value: str) -> str:
-    """The value of a property or option; `…` if its name says that it is a secret."""
-    if is_secret(name) and value.lower() not in _PLAIN_VALUES:
+    def hide(self, kind: str, value: str) -> str:  # noqa: ARG002
+        """What stands for a value of one of KINDS."""
         return HIDDEN
-    return redact_text(value)
+
+    def tail(self, value: str) -> str:  # noqa: ARG002
+        """What stands for more words of the value that was hidden last."""
+        return ""
+
+    # values and texts
+
+    def value(self, name: str, value: str, kind: str = PROPERTIES) -> str:
+        """The value of a property or option; hidden if its name says that it is a secret."""
+        return self.hide(kind, value) if is_secret(name) and not is_plain(name, value) else self.text(value)
+
+    def text(self, text: str) -> str:
+        """Any text, such as a message: credentials in URLs, `name=value` and `name: value` of secrets, known forms of tokens."""
+        if ":" in text:
+            first, *pieces = text.split("://")
+            text = "://".join([first, *map(self._without_password, pieces)])
+            text = _ORACLE.sub(lambda found: f"{found[1]}{found[2]}/{self.hide(URLS, found[3])}@", text)
+            text = _COOKIE.sub(lambda found: found[1] + self.hide(TOKENS, found[2]), text)
+        if "<" in text:
+            text = _ELEMENT.sub(self._element, text)
+        if "-----BEGIN" in text:
+            text = _PRIVATE_KEY.sub(lambda found: found[1] + self.hide(TOKENS, found[2]), text)
+        if " " in text:
+            text = _QUOTED.sub(lambda found: f"{found[1]} {self.hide(TEXTS, found[2])}", text)
+            text = _SCHEME.sub(lambda found: f"{found[1]} {self.hide(TOKENS, found[2])}", text)
+            text = _PROSE.sub(lambda found: found[1] + found[2] + self.hide(TEXTS, found[3]), text)
+        text = _TOKENS.sub(lambda found: self.hide(TOKENS, found[0]), text)
+        return self._without_named(text)
+
+    def _element(self, found: re.Match[str]) -> str:
+        """An XML element with its text."""
+        return f"<{found[1]}>{self.hide(TEXTS, found[2])}" if is_secret(found[1]) else found[0]
+
+    def _without_password(self, piece: str) -> str:
+        """What follows `://`: the password between a user's name and the last @, which may have a slash or an @ of its own."""
+        if key := _KEY_OF_URL.match(piece):
+            return self.hide(URLS, piece[: key.end() - 1]) + piece[key.end() - 1 :]
+        user, colon, rest = piece.partition(":")
+        found = _IN_URL.match(rest)
+        at = rest.rfind("@", 0, found.end()) if found and colon else -1
+        return piece if at < 1 or _PATH.search(user) else f"{user}:{self.hide(URLS, rest[:at])}{rest[at:]}"
+
+    def _without_named(self, text: str) -> str:
+        """Hide the values of secret names. What follows another name may be a name itself: `login failed: password=x`."""
+        parts, at = [], 0
+        while found := _NAME.search(text, at):
+            parts.append(text[at : found.end()])
+            at = found.end()
+            is_hidden = is_secret(found[1]) or (
+                found[1].lower() in _SIGNATURES and text[found.start() - 1 : found.start()] in ("?", "&")
+            )
+            value = (_ESCAPED_VALUE.match(text, at) or _NAMED_VALUE.match(text, at)) if is_hidden else None
+            if value is not None and not is_plain(found[1], value[1]):
+                parts.append(text[at : value.start(1)] + self.hide(TEXTS, value[1]))
+                at = value.end()
+        return "".join((*parts, text[at:]))
+
+    # command lines
+
+    def words(self, words: Sequence[str]) -> list[str]:
+        """The words of a command line."""
+        hidden = []
+        look = _Line(words)
+        for place, word in enumerate(words):
+            hidden.append(self._after(look, place, word) or self._word(word))
+        return hidden
+
+    def line(self, text: str, *, is_shell: bool = False) -> str:
+        """A command line in one line, its words separated by blanks; a secret with blanks ends where the next option begins.
+
+        `is_shell`: blanks in a value are quoted.
+        """
+        return self.text(" ".join(self._line_words(text.split(" "), is_shell)))
+
+    def _after(self, look: _Line, place: int, word: str) -> str | None:
+        """A word that the option before it, or the program, makes a secret; None: it makes none."""
+        before = look.words[place - 1] if place else ""
+        habits = look.habits
+        if option := glued_secret(habits, word):
+            return option + self.hide(OPTIONS, word[len(option) :])
+        if habits.login and (parts := login_parts(word)):
+            return f"{parts[0]}/{self.hide(OPTIONS, parts[1])}{parts[2]}"
+        if before in habits.secret:
+            return self.hide(OPTIONS, word)
+        if before == _SHORT_WITH_SECRET:
+            return None if look.is_plain_short(place) else self.hide(OPTIONS, word)
+        if before in _USER and (user := _USER_AND_PASSWORD.fullmatch(word)):
+            return f"{user[1]}:{self.hide(OPTIONS, user[2])}"
+        if before[:1] != "-" or before[:2] == "-X" or "=" in before or ":" in before or not is_secret(before):
+            return None
+        return None if is_plain(before, word) or _NEXT_OPTION.fullmatch(word) else self.hide(OPTIONS, word)
+
+    def _word(self, word: str) -> str:
+        """One word by itself."""
+        if len(word) < _SHORTEST_TOKEN and "=" not in word and ":" not in word and " " not in word:
+            return word
+        if _AGENT.match(word):
+            path, equals, options = word.partition("=")
+            return path + equals + (self.hide(OPTIONS, options) if _BARE_KEY.fullmatch(options) else self.text(options))
+        option = None if word.startswith("-X") else _OPTION.fullmatch(word) or None
+        if option is not None:
+            if option[1] in _USER and (user := _USER_AND_PASSWORD.fullmatch(option[3])):
+                return f"{option[1]}{option[2]}{user[1]}:{self.hide(OPTIONS, user[2])}"
+            kind = PROPERTIES if option[1].startswith("-D") else OPTIONS
+            return option[1] + option[2] + self._value(option[1], option[3], kind)
+        assignment = _ASSIGNMENT.fullmatch(word)
+        if assignment is not None:
+            return f"{assignment[1]}={self._value(assignment[1], assignment[2], VARIABLES)}"
+        return self.script(word)
+
+    def _value(self, name: str, value: str, kind: str) -> str:
+        if is_secret(name) and not is_plain(name, value):
+            return self.hide(kind, value)
+        return self.script(value)
+
+    def script(self, text: str) -> str:
+        """A text, or a command line within a word: `sh -c 'tool --password x'`."""
+        if " -" not in text:
+            return self.text(text)
+        return "\n".join([self.line(each, is_shell=True) for each in text.split("\n")])
+
+    def _line_words(self, words: Sequence[str], is_shell: bool) -> Iterator[str]:
+        look = _Line(words)
+        place = 0
+        while place < len(words):
+            word = words[place]
+            place += 1
+            shown = word and self._after(look, place - 1, word)
+            value = word
+            if not shown:
+                shown = word and self._word(word)
+                option = _OPTION.match(word) if word[:1] == "-" else None
+                value = option[3] if option else ""
+            end = place
+            if word and shown.endswith(self.mark):
+                end = _end_of_value(words, place, value, reaches=word.startswith("-D") and not is_shell)
+            yield shown + (self.tail(" ".join(("", *words[place:end]))) if end > place else "")
+            place = end
+
+    # environments
+
+    def environment(self, variables: Mapping[str, str]) -> dict[str, str]:
+        """An environment: the values of well-known names are kept, every other is hidden."""
+        return {name: self.variable(name, value) for name, value in variables.items()}
+
+    def variable(self, name: str, value: str) -> str:
+        """The value of a variable of an environment."""
+        if not value or (name not in _SHOWN and not name.startswith(_SHOWN_PREFIXES)):
+            return value and self.hide(VARIABLES, value)
+        if name == "JDK_JAVA_OPTIONS":  # read by the launcher, whose -p is the module path
+            return self.line(f"java {value}").removeprefix("java ")
+        return self.line(value)
+
+    def cmdline(self, data: bytes) -> bytes:
+        r"""Words that each end with NUL, as in /proc/PID/cmdline."""
+        return _nul_separated(self.words(_words(data)), data)
+
+    def environ(self, data: bytes) -> bytes:
+        r"""NAME=value entries that each end with NUL, as in /proc/PID/environ."""
+        entries = (entry.partition("=") for entry in _words(data))
+        return _nul_separated([f"{name}{equals}{self.variable(name, value)}" for name, equals, value in entries], data)
 
 
-def redact_text(text: str) -> str:
-    """Any text, such as a message: credentials in URLs, `name=value` and `name: value` of secrets, known forms of tokens."""
-    if ":" in text:
-        first, *pieces = text.split("://")
-        text = "://".join([first, *map(_without_password, pieces)])
-        text = _ORACLE.sub(rf"\1\2/{HIDDEN}@", text)
-    if "<" in text:
-        text = _ELEMENT.sub(_element, text)
-    text = _PRIVATE_KEY.sub(rf"\1{HIDDEN}", text)
-    text = _QUOTED.sub(rf"\1 {HIDDEN}", text)
-    text = _SCHEME.sub(rf"\1 {HIDDEN}", text)
-    text = _TOKENS.sub(HIDDEN, text)
-    return _without_named(text)
+class _Line:
+    """The words of a command line, with what its program makes of them."""
+
+    def __init__(self, words: Sequence[str]) -> None:
+        self.words, self.habits = words, habits_of(words)
+        self._options = launcher_options(words)[1] if is_java_launcher(words) else 0
+        self._has_user = any(map(_NAMES_USER.fullmatch, words))
+
+    def is_plain_short(self, place: int) -> bool:
+        """Whether the word at a place, the value of a `-p`, is no password."""
+        word = self.words[place]
+        if place < self._options or self.habits.plain or is_file(word):
+            return True
+        return not self._has_user and bool(_PORT.fullmatch(word))
 
 
-def _element(found: re.Match[str]) -> str:
-    """An XML element with its text."""
-    return f"<{found[1]}>{HIDDEN}" if is_secret(found[1]) else found[0]
-
-
-def _without_password(piece: str) -> str:
-    """What follows `://`: the password between a user's name and the last @, which may have a slash or an @ of its own."""
-    if key := _KEY_OF_URL.match(piece):
-        return HIDDEN + piece[key.end() - 1 :]
-    user, colon, rest = piece.partition(":")
-    found = _IN_URL.match(rest)
-    at = rest.rfind("@", 0, found.end()) if found and colon else -1
-    return piece if at < 1 or _PATH.search(user) else f"{user}:{HIDDEN}{rest[at:]}"
-
-
-def redact_words(words: Sequence[str]) -> list[str]:
-    """The words of a command line."""
-    hidden = []
-    before = ""
-    is_plain = _plain_short(words)
-    for place, word in enumerate(words):
-        hidden.append(_after(before, word, is_plain(place)) or _word(word))
-        before = word
-    return hidden
-
-
-def _plain_short(words: Sequence[str]) -> Callable[[int], bool]:
-    """Whether the word at a place is the value of a `-p` that is no password."""
-    options = launcher_options(words)[1] if is_java_launcher(words) else 0
-    has_user = any(map(_NAMES_USER.fullmatch, words))
-    return lambda place: place < options or (not has_user and bool(_PORT.fullmatch(words[place])))
-
-
-def redact_line(text: str) -> str:
-    """A command line in one line, its words separated by blanks; a secret with blanks ends where the next option begins."""
-    return redact_text(" ".join(_line_words(text.split(" "))))
-
-
-def redact_environment(variables: Mapping[str, str]) -> dict[str, str]:
-    """An environment: the values of well-known names are kept, every other is hidden."""
-    return {name: _variable(name, value) for name, value in variables.items()}
-
-
-def redact_cmdline(data: bytes) -> bytes:
-    r"""Words that each end with NUL, as in /proc/PID/cmdline."""
-    return _nul_separated(redact_words(_words(data)), data)
-
-
-def redact_environ(data: bytes) -> bytes:
-    r"""NAME=value entries that each end with NUL, as in /proc/PID/environ."""
-    entries = (entry.partition("=") for entry in _words(data))
-    return _nul_separated([f"{name}{equals}{_variable(name, value)}" for name, equals, value in entries], data)
+def _end_of_value(words: Sequence[str], place: int, value: str, *, reaches: bool) -> int:
+    """Where a hidden value ends whose first word stands before `place`; `reaches`: to the next option."""
+    if value[:1] in ("'", '"') and not (len(value) > 1 and value.endswith(value[0])):
+        while place < len(words) and not words[place].endswith(value[0]):
+            place += 1
+        return min(place + 1, len(words))
+    while reaches and place < len(words) and not words[place].startswith("-"):
+        place += 1
+    return place
 
 
 def _words(data: bytes) -> list[str]:
@@ -181,83 +283,6 @@ def _nul_separated(words: list[str], before: bytes) -> bytes:
     return "\0".join(words).encode("utf-8", "surrogateescape") + (b"\0" if before.endswith(b"\0") else b"")
 
 
-def _variable(name: str, value: str) -> str:
-    if not value or (name not in _SHOWN and not name.startswith(_SHOWN_PREFIXES)):
-        return value and HIDDEN
-    if name == "JDK_JAVA_OPTIONS":  # read by the launcher, whose -p is the module path
-        return redact_line(f"java {value}").removeprefix("java ")
-    return redact_line(value)
-
-
-def _after(before: str, word: str, is_plain_short: bool) -> str | None:
-    """A word that the option before it makes a secret; None: it makes none."""
-    if before == _SHORT_WITH_SECRET:
-        return None if is_plain_short else HIDDEN
-    if before in _USER and (user := _USER_AND_PASSWORD.fullmatch(word)):
-        return f"{user[1]}:{HIDDEN}"
-    if before[:1] != "-" or before[:2] == "-X" or "=" in before or ":" in before or word.lower() in _PLAIN_VALUES:
-        return None
-    return HIDDEN if is_secret(before) else None
-
-
-def _word(word: str) -> str:
-    """One word by itself."""
-    if len(word) < _SHORTEST_TOKEN and "=" not in word and ":" not in word:
-        return word
-    if _AGENT.match(word):
-        path, equals, options = word.partition("=")
-        return path + equals + (HIDDEN if _BARE_KEY.fullmatch(options) else redact_text(options))
-    option = None if word.startswith("-X") else _OPTION.fullmatch(word) or None
-    if option is not None:
-        if option[1] in _USER and (user := _USER_AND_PASSWORD.fullmatch(option[3])):
-            return f"{option[1]}{option[2]}{user[1]}:{HIDDEN}"
-        return option[1] + option[2] + redact_value(option[1], option[3])
-    assignment = _ASSIGNMENT.fullmatch(word)
-    if assignment is not None:
-        return f"{assignment[1]}={redact_value(assignment[1], assignment[2])}"
-    return redact_text(word)
-
-
-def _line_words(words: Sequence[str]) -> Iterator[str]:
-    before, open_quote, in_secret = "", "", False
-    known: dict[str, str] = {}
-    is_plain = _plain_short(words)
-    for place, word in enumerate(words):
-        if open_quote:
-            open_quote = "" if word.endswith(open_quote) else open_quote
-            continue
-        if in_secret and not word.startswith("-"):
-            continue
-        if not word:
-            yield word
-            continue
-        in_secret = False
-        shown = _after(before, word, is_plain(place))
-        value = word
-        if shown is None:
-            shown = known.get(word)
-            if shown is None:
-                shown = known[word] = _word(word)
-            option = _OPTION.match(word) if word[0] == "-" else None
-            value = option[3] if option else ""
-            in_secret = bool(option) and shown.endswith(HIDDEN) and word.startswith("-D")
-        if shown.endswith(HIDDEN) and value[:1] in ("'", '"') and not (len(value) > 1 and value.endswith(value[0])):
-            open_quote = value[0]
-        before = word
-        yield shown
-
-
-def _without_named(text: str) -> str:
-    """Hide the values of secret names. What follows another name may be a name itself: `login failed: password=x`."""
-    parts, at = [], 0
-    while found := _NAME.search(text, at):
-        parts.append(text[at : found.end()])
-        at = found.end()
-        is_hidden = is_secret(found[1]) or (
-            found[1].lower() in _SIGNATURES and text[found.start() - 1 : found.start()] in ("?", "&")
-        )
-        value = _NAMED_VALUE.match(text, at) if is_hidden else None
-        if value is not None and value[1].lower() not in _PLAIN_VALUES:
-            parts.append(HIDDEN)
-            at = value.end()
-    return "".join((*parts, text[at:]))
+_DEFAULT = Hider()
+redact_value, redact_text, redact_words, redact_line = _DEFAULT.value, _DEFAULT.text, _DEFAULT.words, _DEFAULT.line
+redact_environment, redact_cmdline, redact_environ = _DEFAULT.environment, _DEFAULT.cmdline, _DEFAULT.environ

@@ -18,7 +18,7 @@ class OneByOne(Turns):
     def __init__(self, clock: TapeClock) -> None:
         super().__init__()
         self._clock = clock
-        self._begun = self._ended_at = clock.place
+        self._begun = self._ended_at = clock.mark, clock.monotonic()
 
     def start(self, work: Callable[[], None]) -> None:
         """Do it now."""

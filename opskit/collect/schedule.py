@@ -9,6 +9,8 @@ if TYPE_CHECKING:
 
     from opskit.host import Host
 
+_NEXT_S = 1e-9  # the next sample is at least so far away
+
 
 def schedule(
     host: Host, interval_s: float, count: int | None, sleep: Callable[[float], None] | None = None
@@ -26,12 +28,26 @@ def schedule(
             continue
         late = host.monotonic() - (start + slot * interval_s)
         if late < 0:
-            host.end_of(start + slot * interval_s)  # there is more of a capture
+            host.end_at(start + slot * interval_s)  # there is more of a capture
             (sleep or host.sleep)(-late)
             late = 0.0
         number += 1
         yield number, late
         slot = max(slot + 1, int((host.monotonic() - start) // interval_s))
+
+
+def schedule_of_capture(
+    host: Host, interval_s: float, count: int | None, sleep: Callable[[float], None] | None = None
+) -> Iterator[tuple[int, float]]:
+    """As `schedule`, of a capture: it ends with NoMoreSamples. An interval of 0: every sample, one after the other."""
+    number = 0
+    while count is None or number < count:
+        number += 1
+        begun_s = host.monotonic()
+        yield number, 0.0
+        if host.monotonic() == begun_s and (count is None or number < count):  # the look had no window of its own
+            end_s = host.end_of(interval_s or _NEXT_S)
+            (sleep or host.sleep)(interval_s or end_s - begun_s)
 
 
 def window_end_s(first_s: float, begun_s: float, window_s: float, after_s: float) -> float:

@@ -152,10 +152,7 @@ def _open_fifo(source: _Source) -> BinaryIO:
     """A FIFO or pipe with data in it, or with none to come."""
     import select
 
-    try:
-        file = open(source.path, "rb", buffering=0, opener=lambda path, flags: os.open(path, flags | os.O_NONBLOCK))
-    except OSError as error:
-        raise source.bad(f"cannot be read: {error.strerror}") from None
+    file = _open(source, lambda path, flags: os.open(path, flags | os.O_NONBLOCK))
     ready = select.poll()
     ready.register(file.fileno(), select.POLLIN)
     if not ready.poll(_LONGEST_WAIT_S * 1000):
@@ -164,7 +161,7 @@ def _open_fifo(source: _Source) -> BinaryIO:
             f"is a FIFO, and nothing was written to it for {_LONGEST_WAIT_S} s; give the file of a capture"
         )
     os.set_blocking(file.fileno(), True)
-    return cast("BinaryIO", file)
+    return file
 
 
 def scratch_file() -> BinaryIO:
@@ -197,13 +194,13 @@ def _until(chunks: Iterator[bytes], size: int) -> Iterator[bytes]:
             return
 
 
-def _open(source: _Source) -> BinaryIO:
+def _open(source: _Source, opener: Callable[[str, int], int] | None = None) -> BinaryIO:
     if source.path == STDIN:
         if sys.stdin is None:
             raise source.bad("it is closed")
         return cast("BinaryIO", getattr(sys.stdin.buffer, "raw", sys.stdin.buffer))
     try:
-        return cast("BinaryIO", open(source.path, "rb", buffering=0))
+        return cast("BinaryIO", open(source.path, "rb", buffering=0, opener=opener))
     except PermissionError:
         raise NotPermitted(f"cannot read {source.path}: permission denied; {_to_be_allowed()}") from None
     except IsADirectoryError:

@@ -19,7 +19,7 @@ class Clock:
     def sleep(self, seconds):
         self.now += seconds
 
-    def end_of(self, end_s):
+    def end_at(self, end_s):
         return end_s
 
 

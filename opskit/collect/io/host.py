@@ -73,7 +73,7 @@ class HostReader:
         end_s = begun_s + window_s
         if self._watches:
             end_s = window_end_s(self._first_s, begun_s, window_s, 1.25 * self._reading_s)
-        end_s = host.end_of(end_s)
+        end_s = host.end_at(end_s)
         looks = min(_MOST_LOOKS, int(_LOOKS_SHARE * (end_s - begun_s) / max(self._reading_s, 1e-3)))
         due_s = [begun_s + (end_s - begun_s) * (number + 1) / (looks + 1) for number in range(looks)]
         while (now_s := host.monotonic()) < end_s:

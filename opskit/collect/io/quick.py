@@ -88,7 +88,7 @@ class _Look:
         self._stalls.look(self._stats())
         self._stalls.begin()
         first = self._waiters() if before.limits else ()
-        end_s = host.end_of(before.at_s + window_s)
+        end_s = host.end_at(before.at_s + window_s)
         while (left_s := end_s - host.monotonic()) > 0:
             host.sleep(min(_LOOK_AGAIN_S, left_s))
             self._stalls.look_again()

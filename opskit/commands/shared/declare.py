@@ -44,11 +44,15 @@ def command(
                 host_module.be_killed_first()
             made = click.get_current_context().command
             _check_rules(made, given, exclusive, rules)
-            root, proc = given.pop("root"), given.pop("proc")
+            root, proc, capture = given.pop("root"), given.pop("proc"), given.pop("capture")
             chosen = given.pop("format_"), given.pop("output"), given.pop("no_color")
             out = Output.choose(*chosen, formats, plotted=plotted, unsuffixed=unsuffixed)
             kept = {key: given.pop(key) for key in ("watch", "interval", "count", "top", "user") if key in given}
-            host = open_host(root, proc, watch=kept.get("watch", False))
+            host = open_host(root, proc, capture, watch=kept.get("watch", False))
+            if host.is_recorded:
+                from opskit.commands.shared.only_live import check_answerable
+
+                check_answerable(host, name, given, _option_names(made))
             return function(Run(host, out, kept), **given)
 
         call.__doc__ = function.__doc__
@@ -88,7 +92,7 @@ class Command(click.Command):
 def _check_rules(
     made: click.Command, given: Mapping[str, Any], exclusive: Sequence[tuple[str, str]], needs: Mapping[str, str]
 ) -> None:
-    names = {str(parameter.name): _option_name(parameter) for parameter in made.params}
+    names = _option_names(made)
     for one, other in exclusive:
         if _is_given(given, one) and _is_given(given, other):
             raise UsageError(f"{names[one]} and {names[other]} exclude each other: choose one")
@@ -106,6 +110,10 @@ def refuse(given: Mapping[str, Any], unwanted: Sequence[str], why: str) -> None:
 
 def _is_given(given: Mapping[str, Any], name: str) -> bool:
     return given.get(name) not in (None, False, ())
+
+
+def _option_names(made: click.Command) -> dict[str, str]:
+    return {str(parameter.name): _option_name(parameter) for parameter in made.params}
 
 
 def _option_name(parameter: click.Parameter) -> str:

@@ -141,7 +141,12 @@ class Output(NamedTuple):
 def about(host: Host, target: Mapping[str, object] | None = None) -> About:
     """The head of every report."""
     name = os.path.basename(sys.argv[0]) or "opskit"
-    command_line = shell.command("opskit" if name == "__main__.py" else name, *map(_without_password, sys.argv[1:]))
+    words: Sequence[str] = sys.argv[1:]
+    if host.is_recorded:  # a report is the same as on the machine itself
+        from opskit.commands.shared.machine import without_capture
+
+        words = without_capture(words)
+    command_line = shell.command("opskit" if name == "__main__.py" else name, *map(_without_password, words))
     return About(host.name, host.now().strftime("%Y-%m-%dT%H:%M:%SZ"), __version__, command_line, target)
 
 

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from opskit.commands.shared.machine import open_machine
 from opskit.commands.shared.output import Output, Unseen, about, exit_code, progress
 from opskit.errors import UsageError
-from opskit.host import Host
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from opskit.host import Host
     from opskit.render.report import About, Report
 
 T = TypeVar("T")
@@ -29,7 +30,7 @@ class Run:
         self.watching: bool = shared.get("watch", False)
         self.window_s: float | None = None if self.watching else shared.get("interval")
         self.has_interval = shared.get("interval") is not None
-        self.interval_s: float = shared.get("interval") or DEFAULT_INTERVAL_S
+        self.interval_s: float = shared.get("interval") or host.sample_gap_s or DEFAULT_INTERVAL_S
         self.count: int | None = shared.get("count")
         self.top: int | None = shared.get("top")  # None: not given; 0: all rows
         self.uids = _uids_of(host, shared.get("user", ()))
@@ -78,17 +79,20 @@ def _uids_of(host: Host, names: Sequence[str]) -> frozenset[int]:
     return frozenset(uid for uid in uids.values() if uid is not None)
 
 
-def open_host(root: str | None, proc: str | None, *, watch: bool) -> Host:
-    """The host of --root and --proc, of the command or of opskit itself. Files that it refuses to read are counted at the end."""
+def open_host(root: str | None, proc: str | None, capture: str | None, *, watch: bool) -> Host:
+    """The host of --root, --proc or --from, of the command or of opskit itself. Files that it refuses to read are counted at the end."""
     context = click.get_current_context()
     given = context.find_root().obj
     if isinstance(given, Unseen):
         return given.host
-    outer = context.find_root().params
-    host = Host.at(root or outer.get("root"), proc or outer.get("proc"))
+    host = open_machine(root, proc, capture)
     context.call_on_close(partial(_report_refused, host))
     if watch:
         host.prove_moving("-w/--watch")
+    if host.is_recorded:
+        from opskit.commands.shared.machine import line_about
+
+        progress(line_about(host))
     return host
 
 

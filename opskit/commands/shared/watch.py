@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from opskit.collect.schedule import schedule
+from opskit.collect.schedule import schedule, schedule_of_capture
 from opskit.commands.shared.output import exit_code
-from opskit.errors import NoSuchProcess
+from opskit.errors import NoMoreSamples, NoSuchProcess
 from opskit.escape import printable
 from opskit.quantities import plural
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from opskit.commands.shared.output import Output
     from opskit.commands.shared.run import Run
@@ -34,11 +34,14 @@ def run_watch(
     interrupted = False
     late_samples = 0
     try:
-        for _, late in schedule(run.host, run.interval_s, run.count, sleep):
+        for _, late in _schedule(run, sleep):
             late_samples += late > 0.5 * run.interval_s
             screen.show(take())
     except KeyboardInterrupt:
         interrupted = True
+    except NoMoreSamples:
+        if screen.last is None:
+            raise
     except NoSuchProcess as ended:
         if screen.last is None:
             raise
@@ -48,6 +51,12 @@ def run_watch(
         late_ones = plural(late_samples, "sample")
         click.echo(f"{late_ones} came late: a look takes longer than the interval; give a longer -i", err=True)
     return INTERRUPTED if interrupted else exit_code(screen.last) if screen.last is not None else 0
+
+
+def _schedule(run: Run, sleep: Callable[[float], None] | None) -> Iterator[tuple[int, float]]:
+    if run.host.is_recorded:
+        return schedule_of_capture(run.host, run.interval_s if run.has_interval else 0.0, run.count, sleep)
+    return schedule(run.host, run.interval_s, run.count, sleep)
 
 
 class _Screen:

@@ -23,9 +23,13 @@ from __future__ import annotations
 
 import struct
 from enum import IntEnum
+from typing import TYPE_CHECKING
 
 from opskit.errors import BadInput
 from opskit.records import NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 MAGIC = b"\xca\xfe\xc0\xc0"
 _PROLOGUE_BYTES = 32
@@ -136,3 +140,27 @@ def _entries(
 
 def _text(data: bytes) -> str:
     return data.decode("utf-8", "surrogateescape")
+
+
+def text_places(data: bytes) -> Iterator[tuple[str, int, int]]:
+    """(name, offset, length without NUL) of each text, as far as the entries can be read: where a text can be replaced."""
+    order = _ORDERS.get(data[4]) if len(data) >= _PROLOGUE_BYTES and data[:4] == MAGIC else None
+    if order is None:
+        return
+    offset, count = struct.unpack_from(order + "ii", data, 24)
+    header = struct.Struct(order + "iiiBxBxi").unpack_from
+    for _ in range(count):
+        if not _PROLOGUE_BYTES <= offset <= len(data) - _ENTRY_BYTES:
+            return
+        length, name_at, vector, kind, _, value_at = header(data, offset)
+        end = min(offset + length, len(data))
+        if length < _ENTRY_BYTES:
+            return
+        if kind == _BYTE and vector > 0 and name_at >= _ENTRY_BYTES <= value_at < length:
+            at = offset + value_at
+            last = data.find(0, at, min(at + vector, end))
+            name_end = data.find(0, offset + name_at, end)
+            if name_end >= 0:
+                size = (min(at + vector, end) if last < 0 else last) - at
+                yield _text(data[offset + name_at : name_end]), at, size
+        offset += length

@@ -53,5 +53,5 @@ def _unescape(found: Match[str]) -> str:
     escape = found[0]
     if escape in _LONG:
         return _LONG[escape]
-    code = int(escape[2:], 16)  # a number: two or four digits
+    code = ord(bytes.fromhex(escape[2:].rjust(4, "0")).decode("utf-16-be"))
     return chr(code if escape[1] == "u" or code < 0x80 else _UNDECODED + code)

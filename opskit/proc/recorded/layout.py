@@ -99,7 +99,7 @@ def _each(make: Callable[[list[str]], Any]) -> Callable[[Iterator[list[str]]], d
     return lambda rows: {unescaped(row[0]): make(row) for row in rows}
 
 
-def _flag(answer: bool) -> list[str]:  # noqa: FBT001
+def _flag(answer: bool) -> list[str]:
     return [f"\t{_FLAGS[answer]}"]
 
 

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import re
+from collections.abc import MutableMapping
 from typing import TYPE_CHECKING, Any
 
 from opskit.errors import BadInput
 from opskit.proc import user_files
 from opskit.proc.recorded import manifest
 from opskit.proc.recorded import tape as kinds
-from opskit.proc.recorded.layout import ODD, RANGES, REFUSED, SHAPES, check_index, failure_in, read_index, rows_of
 from opskit.proc.recorded.escaped import unescaped
+from opskit.proc.recorded.layout import ODD, RANGES, REFUSED, SHAPES, check_index, failure_in, read_index, rows_of
 from opskit.proc.recorded.tape import Failure, Tape
 from opskit.proc.recorded.unarchive import read_archive
 from opskit.quantities import plural
 
 if TYPE_CHECKING:
-    from collections.abc import ItemsView, Iterable, Iterator, KeysView, ValuesView
+    from collections.abc import Iterable, Iterator
 
 _SAMPLE = re.compile(r"(samples|index|odd)/([1-9][0-9]{0,4})/(.+)", re.DOTALL)
 _OURS = (manifest.NAME, "tree", "samples", "index", "odd", "attach")
@@ -24,17 +25,36 @@ _MOST_FOREIGN = 1000
 _CALLS, _MEMORY = "calls.jsonl", "memory.bin"
 
 
-class Answers(dict[str, "list[dict[str, Any]]"]):
+class Answers(MutableMapping[str, "list[dict[str, Any]]"]):
     """Answers by kind and mark, as in Tape. An index is read when its kind is first asked for."""
 
     def __init__(
         self, waiting: dict[str, list[tuple[int, str]]], failures: dict[str, list[tuple[int, str, Failure]]]
     ) -> None:
-        super().__init__()
         self._waiting, self._failures = waiting, failures
+        self._read: dict[str, list[dict[str, Any]]] = {}
 
-    def __missing__(self, kind: str) -> list[dict[str, Any]]:
-        """Read the indexes of a kind. Raises KeyError for an unknown one."""
+    def __getitem__(self, kind: str) -> list[dict[str, Any]]:
+        """The answers of a kind, by mark."""
+        return self._read.get(kind) or self._load(kind)
+
+    def __setitem__(self, kind: str, answers: list[dict[str, Any]]) -> None:
+        """Replace the answers of a kind."""
+        self._read[kind] = answers
+
+    def __delitem__(self, kind: str) -> None:
+        """Forget the answers of a kind."""
+        self._read[kind] = [{}]
+
+    def __iter__(self) -> Iterator[str]:
+        """Over all kinds."""
+        return iter(kinds.KINDS)
+
+    def __len__(self) -> int:
+        """The number of kinds."""
+        return len(kinds.KINDS)
+
+    def _load(self, kind: str) -> list[dict[str, Any]]:
         if kind not in kinds.KINDS:
             raise KeyError(kind)
         answers: list[dict[str, Any]] = [{}]
@@ -42,31 +62,10 @@ class Answers(dict[str, "list[dict[str, Any]]"]):
             _at(answers, mark).update(read_index(SHAPES[kind], text))
         for mark, key, failure in self._failures.get(kind, ()):
             _at(answers, mark)[key] = failure
-        self[kind] = answers
+        answers = self._read.setdefault(kind, answers)  # of the thread that was first
         self._waiting.pop(kind, None)
         self._failures.pop(kind, None)
         return answers
-
-    def _all(self) -> Answers:
-        for kind in kinds.KINDS:
-            self[kind]
-        return self
-
-    def __iter__(self) -> Iterator[str]:
-        """Over all kinds."""
-        return super(Answers, self._all()).__iter__()
-
-    def keys(self) -> KeysView[str]:
-        """All kinds."""
-        return super(Answers, self._all()).keys()
-
-    def values(self) -> ValuesView[list[dict[str, Any]]]:
-        """The answers of all kinds."""
-        return super(Answers, self._all()).values()
-
-    def items(self) -> ItemsView[str, list[dict[str, Any]]]:
-        """All kinds with their answers."""
-        return super(Answers, self._all()).items()
 
 
 def load_capture(path: str) -> Tape:

@@ -36,7 +36,7 @@ def manifest_of(tape: Tape) -> bytes:
         "reader": {"uid": origin.euid, "gid": origin.egid, "namespaces": _namespaces(tape)},
         "processes": list(origin.words),
         "hidden_values": origin.hidden,
-        "origin": {name: value for name, value in origin._asdict().items()},
+        "origin": origin._asdict(),
         "marks": [mark._asdict() for mark in tape.marks],
     }
     return json.dumps(about, indent=1).encode("ascii") + b"\n"
@@ -132,14 +132,17 @@ def _marks(given: object, source: str) -> tuple[Mark, ...]:
         raise BadInput(source, f"`marks` is not a list of 1 to {_MOST_MARKS:,} moments")
     marks: list[Mark] = []
     for each in given:
-        values = [each.get(name) for name in Mark._fields] if isinstance(each, dict) else [None]
-        if not all(type(value) in (int, float) for value in values):
+        wall_s: Any
+        monotonic_s: Any
+        wall_s, monotonic_s = map(each.get, Mark._fields) if isinstance(each, dict) else (None, None)
+        if not _is_number(wall_s, _LAST_WALL_S) or not _is_number(monotonic_s, _LONGEST_S):
             raise BadInput(source, "a mark is not a pair of times", found=str(each))
-        wall_s, monotonic_s = values
-        if not (0 <= wall_s <= _LAST_WALL_S and 0 <= monotonic_s <= _LONGEST_S):
-            raise BadInput(source, "a mark is outside of all times", found=str(each))
         mark = Mark(wall_s * 1.0, monotonic_s * 1.0)
         if marks and mark.monotonic_s < marks[-1].monotonic_s:
             raise BadInput(source, "the marks are not in order", found=str(each))
         marks.append(mark)
     return tuple(marks)
+
+
+def _is_number(value: Any, most: float) -> bool:
+    return type(value) in (int, float) and 0 <= value <= most

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, MutableMapping
 
 # The kinds of questions, and the type of their answers. Any may be a Failure instead.
 FILE = "file"  # the bytes of a file, by its path
@@ -29,7 +29,7 @@ UNTRUSTED = "untrusted"  # True: it was read by read_untrusted; its FileId stand
 CALL = "call"  # the answer to Calls.ask, by `name(arguments)`
 SOME = "some"  # the first names in a directory that has more: tuple of text
 PAGES = "pages"  # how many pages of a file are in the page cache: number
-REPLY = "reply"  # the text (bytes) that a JVM replied, by `PID/NAME`: threads, histogram, VM.info; see jvm/attach/replies.py
+REPLY = "reply"  # the text (bytes) that a JVM replied, by `PID/NAME`: threads, threads-2 (of the second mark), VM.info
 KINDS = (
     FILE, LINK, STAT, LSTAT, NAMES, ENTRIES, FDS, SPACE, WRITABLE, RANGES, OPENED, UNTRUSTED, CALL, SOME, PAGES, REPLY,
 )  # fmt: skip
@@ -82,7 +82,7 @@ class Tape:
         self.origin = origin
         self.marks = list(marks)
         # kind -> one dict a mark: key -> answer
-        self.answers: dict[str, list[dict[str, Any]]] = {kind: [{}] for kind in KINDS}
+        self.answers: MutableMapping[str, list[dict[str, Any]]] = {kind: [{}] for kind in KINDS}
 
     def find(self, kind: str, key: str, mark: int) -> Any:
         """The answer that holds at a mark. Raises KeyError."""

@@ -112,11 +112,11 @@ def read_archive(source: str, raw: Iterable[bytes]) -> Iterator[tuple[str, bytes
             raise stream.bad(f"has more than {MOST_FILES:,} files, the most that is read; {_NOT_OURS}")
         kind = header[156:157]
         if kind in _PLAIN:
-            name = long_name or _name(stream, header)
+            name = long_name or _name(header)
             long_name = ""
             yield _safe(stream, name), stream.take(size)
         elif kind == _DIRECTORY:
-            _safe(stream, long_name or _name(stream, header))
+            _safe(stream, long_name or _name(header))
             long_name = ""
             stream.take(size)
         elif kind in (_LONG_NAME, _PAX, _PAX_OF_ALL):
@@ -129,7 +129,7 @@ def read_archive(source: str, raw: Iterable[bytes]) -> Iterator[tuple[str, bytes
                 long_name = _path_in(stream, data, may_rename=kind == _PAX) or long_name
         else:
             what = _OTHERS.get(kind, f"an entry of the unknown type {kind!r}")
-            raise stream.bad(f"has {what}; {_NOT_OURS}", long_name or _name(stream, header))
+            raise stream.bad(f"has {what}; {_NOT_OURS}", long_name or _name(header))
     if not number:
         raise _no_archive(stream, stream.data[stream.at :])
     raise stream.bad(f"the archive ends in the middle: it is incomplete; {_FETCH_AGAIN}")
@@ -150,7 +150,7 @@ def _size(stream: _Bytes, header: bytes, *, is_first: bool) -> int:
     return int(size[1], 8)  # a number: octal digits
 
 
-def _name(stream: _Bytes, header: bytes) -> str:
+def _name(header: bytes) -> str:
     name = header[:100].partition(b"\0")[0]
     if header[345:346] != b"\0" and header[257:263] == b"ustar\0":
         name = header[345:500].partition(b"\0")[0] + b"/" + name

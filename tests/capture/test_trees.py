@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-
 import pytest
 from jvmtree import LIBJVM, PROGRAM, Tree
 from taping import differences, lines_for, recorded, show, stopped, without_cpu_times

@@ -113,8 +113,14 @@ def _interval(line: str) -> Callable[[F], F]:
 
 _COUNT = click.IntRange(min=1)
 HOST_OPTIONS: Sequence[Callable[[F], F]] = (
-    option("--from", "capture", type=click.Path(), metavar="CAPTURE", group=HOST,
-           help="Read a file of opskit capture instead of this machine."),
+    option(
+        "--from",
+        "capture",
+        type=click.Path(),
+        metavar="CAPTURE",
+        group=HOST,
+        help="Read a file of opskit capture instead of this machine.",
+    ),
     option("--root", metavar="DIR", group=HOST, help="Read DIR/proc, DIR/sys, DIR/etc and DIR/tmp."),
     option("--proc", metavar="PATH", group=HOST, help="Read this proc tree (also: HOST_PROC)."),
 )

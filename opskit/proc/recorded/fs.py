@@ -38,6 +38,7 @@ class TapeFS(ProcFS):
         self.has_our_root = tape.origin.has_our_root
         self.uses_nss = tape.origin.uses_nss
         self.calls = TapeCalls(self)
+        self.machine = tape.origin.machine or self.machine
         self.replies = Replies(tape, clock, source)
         self._departed = Departed(tape, self.proc)
         self._parts = Parts(tape)

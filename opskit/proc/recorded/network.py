@@ -67,7 +67,11 @@ class TapeNetwork(Network):
 
     def connect(self) -> None:
         """Whether there was sock_diag."""
-        self._answer("connect", "None", (), self._connect)
+
+        def connect(live: Network) -> None:
+            self._connect(live)
+
+        self._answer("connect", "None", (), connect)
 
     def dump(self, states: int, asked: int) -> list[bytes]:
         """The chunks of a dump."""

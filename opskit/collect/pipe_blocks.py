@@ -62,11 +62,11 @@ class Watcher:
         if not self.host.can_look_after(settle_s[0]):  # the samples of a capture are too far apart for two waits
             settle_s = (sum(settle_s),)
             waits = waits_around(fs, sides, [*writing, *reading], self.fifos)
-        for wait_s in settle_s:
+        for number, wait_s in enumerate(settle_s):
             keys = {wait.on for wait in writing}
             if not (keys - drained or reading or opening):
                 break
-            if before and not self.host.can_look_after(wait_s):
+            if number and not self.host.can_look_after(wait_s):
                 break
             self.host.sleep(wait_s)
             now = blocked_writers(fs, _only(self.holders, keys), self.fills, self.fifos)

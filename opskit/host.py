@@ -85,12 +85,19 @@ class Host:
         return self.is_own and not self.is_recorded
 
     def end_at(self, until_s: float) -> float:
-        """When a window ends that is to end then, of `monotonic`. In a capture: at the next sample near it. Raises NoMoreSamples."""
+        """When a window ends that is to end then, of `monotonic`. In a capture: at the later sample that is nearest to it.
+
+        Raises NoMoreSamples.
+        """
         return until_s
 
     def end_of(self, window_s: float) -> float:
         """When a window of so many seconds ends that begins now, as `end_at` has it."""
         return self.end_at(self.monotonic() + window_s)
+
+    def can_look_after(self, pause_s: float) -> bool:  # noqa: ARG002
+        """Whether a second look after such a short pause is possible. In a capture: where its samples are about so close."""
+        return True
 
     def prove_own(self, pid: int | None = None) -> None:
         """Raise NotPermitted unless acting on a PID of this tree acts on that process."""

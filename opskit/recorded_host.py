@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from opskit.proc.fs import ProcFS
     from opskit.proc.recorded.tape import Tape
 
+_ABOUT = 4  # times
+
 
 class RecordedHost(Host):
     """A captured machine. With a `source` what the tape lacks is asked there, and kept: so a capture is made."""
@@ -68,6 +70,10 @@ class RecordedHost(Host):
     def end_at(self, until_s: float) -> float:
         """The time of the sample that is nearest to then, of those that are to come. Raises NoMoreSamples."""
         return self.clock.end_at(until_s)
+
+    def can_look_after(self, pause_s: float) -> bool:
+        """Whether the next sample follows after about so much time. A look over a longer one shows something else."""
+        return self.clock.next_gap_s <= _ABOUT * pause_s
 
     @property
     def is_own(self) -> bool:

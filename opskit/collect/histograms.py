@@ -12,7 +12,6 @@ from opskit.collect.replayed import go_to_reply, recorded_samples, refuse_watch
 from opskit.collect.schedule import schedule
 from opskit.errors import CannotWrite, NotSupported, OpskitError
 from opskit.jvm.attach.connect import client_of
-from opskit.jvm.attach.recorded import reply_texts
 from opskit.jvm.discover import find_jvm
 from opskit.jvm.dumps.heap_info import HeapInfo, parse_heap_info
 from opskit.jvm.dumps.histogram_reader import parse_histograms
@@ -153,8 +152,9 @@ def _of_capture(host: Host, jvm: Jvm, ask: Request) -> int:
     """As many histograms as a capture has, at most so many as are asked for. Raises NotSupported where it has one."""
     if ask.histograms is None:
         refuse_watch(host, jvm.pid, HISTOGRAM)
+    client_of(host.fs, jvm.pid).histogram(live=ask.live)  # raises what says why there is none
     found = recorded_samples(host, jvm.pid, HISTOGRAM, ask.histograms)
-    if found < 2 and reply_texts(host.fs, jvm.pid, HISTOGRAM):
+    if found < 2:
         who = f"{jvm.pid} ({jvm.main})"
         raise NotSupported(
             f"the capture has one class histogram of {who}, and one shows no growth; capture with --what histogram -c 2"

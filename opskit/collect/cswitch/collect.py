@@ -106,7 +106,7 @@ class Collector:
 
     def _flooded(self) -> Sequence[int]:
         """The CPUs with many softirqs so far, where the kernel only samples their time."""
-        if self._last is None or not self._host.is_own or accounts_irqs(self._last.cpus) is not False:
+        if self._last is None or not self._host.is_here or accounts_irqs(self._last.cpus) is not False:
             return ()
         now = self._host.fs.maybe(parse_cpu_times, "stat", default={})
         return worth_measuring(self._last.cpus, now, self._topology.isolated | self._topology.tickless)

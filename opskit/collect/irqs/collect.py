@@ -89,7 +89,8 @@ class Collector:
         end_s = first.at_s + self._window_s
         if self._watches:
             end_s = window_end_s(self._begun_s, begun_s, self._window_s, self._after_s)
-        losses = self._losses(first, self._host.end_at(end_s))
+        end_s = self._host.end_at(end_s)
+        losses = self._losses(first, end_s)
         last = self._read()
         facts = self._facts(first, last, threads, losses)
         if self._watches:
@@ -121,7 +122,7 @@ class Collector:
     def _losses(self, first: _Reading, end_s: float) -> Mapping[int, float]:
         """Wait for the window. In its last part, measure the CPUs with most softirqs where the kernel only samples their time."""
         host, hot = self._host, []
-        if host.is_own and accounts_irqs(first.times) is False:
+        if host.is_here and accounts_irqs(first.times) is False:
             host.sleep(max(0.0, (end_s - host.monotonic()) * _DECIDES))
             now = host.fs.maybe(parse_cpu_times, "stat", default={})
             hot = worth_measuring(first.times, now, first.topology.isolated | first.topology.tickless)

@@ -165,6 +165,8 @@ class Sources:
         for _ in range(_MOST_TRIES):
             before = self._safepoint_count()
             if before is None:
+                if not self.host.can_look_after(_PAUSE_S):
+                    break
                 self.host.sleep(_PAUSE_S)
                 continue
             self.forget()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from datetime import datetime, timezone
+from math import inf
 from typing import TYPE_CHECKING
 
 from opskit.errors import NoMoreSamples
@@ -48,6 +49,12 @@ class TapeClock:
         times = [mark.monotonic_s for mark in self._marks]
         gaps = sorted(after - before for before, after in zip(times, times[1:]))
         return gaps[len(gaps) // 2] if gaps else 0.0
+
+    @property
+    def next_gap_s(self) -> float:
+        """The time until the next sample; infinite at the last one."""
+        mark = self.mark
+        return self._marks[mark + 1].monotonic_s - self.monotonic() if mark + 1 < len(self._marks) else inf
 
     @property
     def without(self) -> str:

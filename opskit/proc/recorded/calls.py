@@ -65,7 +65,7 @@ class TapeCalls(Calls):
                 raise OSError(errno.ENODATA, NOT_CAPTURED) from None
             held = self._put(ask)
             fs.tape.keep(CALL, key, held)
-        return _given(held, returns)
+        return given(held, returns)
 
     @property
     def mark(self) -> int:
@@ -95,7 +95,8 @@ def kept_of(answer: Any) -> Any:
     return ["answer", encode(answer)]
 
 
-def _given(held: Any, returns: str) -> Any:
+def given(held: Any, returns: str) -> Any:
+    """What the tape has, as an answer of a type. Raises its error, and BadInput for what is neither."""
     if isinstance(held, Failure):
         raise OSError(held.errno, held.why or f"error {held.errno}")
     kind, *rest = held if type(held) is list and held else [""]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from opskit.actions import outfile
-from opskit.proc.recorded.store import capture_chunks
+from opskit.proc.recorded.packing import capture_chunks
 
 if TYPE_CHECKING:
     from opskit.proc.recorded.tape import Tape

@@ -61,7 +61,7 @@ class MonitorWatch:
         self._watched: list[_Watched] = []
         self.closed = self.unlike = 0
         tables: dict[object, VmStructs] = {}
-        hotspot = [jvm for jvm in jvms if jvm.kind == HOTSPOT and host.fs.is_live and not host.is_recorded]
+        hotspot = [jvm for jvm in jvms if jvm.kind == HOTSPOT and host.fs.is_live]
         self.left_out = len(hotspot[_MOST_JVMS:])
         for jvm in hotspot[:_MOST_JVMS]:
             try:

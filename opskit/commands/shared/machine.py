@@ -47,7 +47,7 @@ def _captured(context: click.Context, path: str) -> RecordedHost:
     """The host of a capture, which is read once: a WORD for opskit itself was searched for in it."""
     host: RecordedHost | None = context.meta.get(_LOADED)
     if host is None:
-        from opskit.proc.recorded.load import load_capture
+        from opskit.proc.recorded.store import load_capture
         from opskit.recorded_host import RecordedHost
 
         host = context.meta[_LOADED] = RecordedHost(load_capture(path), path=path)

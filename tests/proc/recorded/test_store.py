@@ -34,9 +34,7 @@ JSON = st.recursive(
 )
 FAILURES = st.builds(Failure, st.integers(0, 133), st.none() | NAMES, st.booleans(), st.booleans())
 TIMES = st.integers(-(1 << 63), (1 << 63) - 1)
-STATS = st.builds(
-    FileId, *([COUNTS] * 2), *([st.integers(0, 10**9 - 1)] * 3), *([COUNTS] * 2), TIMES, COUNTS, TIMES
-)
+STATS = st.builds(FileId, *([COUNTS] * 2), *([st.integers(0, 10**9 - 1)] * 3), *([COUNTS] * 2), TIMES, COUNTS, TIMES)
 ANSWERS = {
     kinds.FILE: BYTES, kinds.LINK: BYTES, kinds.STAT: STATS, kinds.LSTAT: STATS, kinds.NAMES: st.lists(NAMES, max_size=3).map(tuple),
     kinds.SOME: st.lists(NAMES, max_size=3).map(tuple), kinds.PAGES: COUNTS,

@@ -116,6 +116,9 @@ class Host:
         if not self.can_ask:
             self.prove_own(pid)
 
+    def prove_here(self, asked_for: str) -> None:
+        """Raise NotSupported for a capture. `asked_for` names what only a running machine can do."""
+
     def prove_moving(self, asked_for: str) -> None:
         """Raise NotSupported for a copy. `asked_for` names the option that needs rates."""
         if not self.fs.is_live:

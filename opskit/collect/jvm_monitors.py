@@ -61,7 +61,7 @@ class MonitorWatch:
         self._watched: list[_Watched] = []
         self.closed = self.unlike = 0
         tables: dict[object, VmStructs] = {}
-        hotspot = [jvm for jvm in jvms if jvm.kind == HOTSPOT and host.fs.is_live and not host.is_recorded]
+        hotspot = [jvm for jvm in jvms if jvm.kind == HOTSPOT and host.fs.is_live]
         self.left_out = len(hotspot[_MOST_JVMS:])
         for jvm in hotspot[:_MOST_JVMS]:
             try:
@@ -140,9 +140,10 @@ class _Watched:
         tids = {thread: self._monitors.tid(thread) for thread in threads}
         outer = self._outer_tids() if self.jvm.ns_pid != self.jvm.pid else {tid: tid for tid in tids.values()}
         names = self._names(outer)
-        found = {}
+        found, fs = {}, self.host.fs
         for thread, tid in tids.items():
-            call = self.host.fs.maybe(parse_syscall, self.jvm.pid, "task", outer.get(tid, 0), "syscall")
+            text = fs.maybe(str, self.jvm.pid, "task", outer.get(tid, 0), "syscall", default="")
+            call = parse_syscall(text, fs.machine)
             found[thread] = Party(outer.get(tid, 0), names.get(tid) or f"thread {tid}", call and call.name)
         return found
 

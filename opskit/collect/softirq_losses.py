@@ -65,25 +65,27 @@ def measuring_losses(
     if not cpus or rounds <= 0:
         yield dict
         return
-    from opskit.proc.kernel.children import start_child
-
-    apart_s = max(usable_s / rounds, _ROUND_S)
-    late_s = min(_LATE_S, _LATE * (until_s - begun_s))
     threads = dict(_softirq_threads(host, cpus))
     before = _thread_times(host, threads)
-    children: dict[Child, int] = {}
 
-    def end() -> dict[int, float]:
+    def end(lost_on: Callable[[], Mapping[int, float | None]]) -> dict[int, float]:
         after = _thread_times(host, threads)
         elapsed_ms = (host.monotonic() - begun_s) * 1000
         found = {}
-        for child, cpu in children.items():
-            lost = _answer(child, until_s + late_s - host.monotonic())
+        for cpu, lost in lost_on().items():
             if lost is not None:
                 in_thread = min(max((after.get(cpu, 0.0) - before.get(cpu, 0.0)) / elapsed_ms, 0.0), 1.0)
                 found[cpu] = in_thread + (1 - in_thread) * lost
         return found
 
+    if host.is_recorded:
+        yield lambda: end(lambda: {cpu: optional(host.fs.calls.ask, lost_share, cpu) for cpu in cpus})
+        return
+    from opskit.proc.kernel.children import start_child
+
+    apart_s = max(usable_s / rounds, _ROUND_S)
+    late_s = min(_LATE_S, _LATE * (until_s - begun_s))
+    children: dict[Child, int] = {}
     with Guard():
         try:
             with suppress(NotSupported):  # no process can be started
@@ -92,10 +94,28 @@ def measuring_losses(
                     begin_s = at * apart_s / len(cpus)
                     children[start_child(partial(_on_cpu, cpu, begin_s, rounds, apart_s))] = cpu
             with Interruptible():
-                yield end
+                yield lambda: end(
+                    lambda: {
+                        cpu: _answer(child, until_s + late_s - host.monotonic()) for child, cpu in children.items()
+                    }
+                )
         finally:
             for child in children:
                 child.end()
+
+
+def lost_share(cpu: int) -> float | None:
+    """The share of its time that interrupts take of a thread on this CPU now, for a tenth of a second; None: it got no time."""
+    from opskit.proc.kernel.children import start_child
+
+    try:
+        child = start_child(partial(_on_cpu, cpu, 0.0, round(_MOST_S / _ROUND_S), _ROUND_S))
+    except NotSupported:
+        return None
+    try:
+        return _answer(child, _MOST_S + _LATE_S)
+    finally:
+        child.end()
 
 
 def _softirq_threads(host: Host, cpus: Collection[int]) -> Iterator[tuple[int, int]]:

@@ -95,6 +95,7 @@ class ProcFS:
         self.refused: dict[str, str] = {}  # the files that exist and were not read: path -> why
         self.kept: KeptReads | None = None  # for a run in which several collectors want the same files
         self.calls = Calls()
+        self.machine = os.uname().machine  # whose numbers of system calls PROC has
         self.replies: Replies | None = None  # what JVMs replied, of a capture: they are not asked here
         self.uses_nss = True  # users may be looked up by NSS, which asks LDAP and the like; else in /etc/passwd alone
 

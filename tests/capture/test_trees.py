@@ -87,6 +87,8 @@ def test_a_capture_shows_what_its_tree_shows(machine, tape, form):
         replayed = show(RecordedHost(tape), f"{line} -f {form}")
         if line.startswith("doctor"):  # the CPU time of its checks; there is none of a replay
             live, replayed = (without_cpu_times(ran) for ran in (live, replayed))
+        if live.code == replayed.code == 2 and not live.out:  # the message tells that it is a capture
+            continue
         if live != replayed:
             unlike[line] = differences(live, replayed)
     assert unlike == {}

@@ -90,7 +90,7 @@ def _ask_all(host: Host, tape: Tape, jvms: Sequence[Jvm], what: Sequence[str]) -
     for each in asking:
         replies, why = each.result()
         for mark, name, reply in replies:
-            tape.keep(REPLY, key_of(each.jvm.pid, name), reply, mark)
+            tape.keep(REPLY, key_of(each.jvm.pid, name, mark), reply)
         if why:
             further = " further" * any(isinstance(reply, bytes) for _, _, reply in replies)
             yield f"{each.jvm.pid} ({each.jvm.main}) was not asked{further}: {why}"

@@ -13,7 +13,7 @@ from opskit.proc.recorded import tape as kinds
 from opskit.proc.recorded.calls import TapeCalls
 from opskit.proc.recorded.departed import Departed
 from opskit.proc.recorded.held import Parts, TapeFile
-from opskit.proc.recorded.implied import implied
+from opskit.proc.recorded.implied import implied, is_listed
 from opskit.proc.recorded.replies import Replies
 from opskit.proc.recorded.tape import Failure, Tape
 
@@ -38,6 +38,7 @@ class TapeFS(ProcFS):
         self.has_our_root = tape.origin.has_our_root
         self.uses_nss = tape.origin.uses_nss
         self.calls = TapeCalls(self)
+        self.machine = tape.origin.machine or self.machine
         self.replies = Replies(tape, clock, source)
         self._departed = Departed(tape, self.proc)
         self._parts = Parts(tape)
@@ -164,6 +165,8 @@ class TapeFS(ProcFS):
         return file
 
     def _exists(self, path: str) -> bool:
+        if self.source is None and not self._knows(kinds.LSTAT, path) and is_listed(self.tape, path, self.clock.mark):
+            return True
         try:
             self.file_id_at(path)
         except OSError:

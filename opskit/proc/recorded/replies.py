@@ -31,28 +31,26 @@ class Replies:
 
     def find(self, pid: int, name: str) -> bytes | Failure | None:
         """The reply that holds now; None: it was not asked for."""
-        try:
-            found: bytes | Failure = self._tape.find(REPLY, key_of(pid, name), self._clock.mark)
-        except KeyError:
-            return None
-        return found
+        held = self._tape.answers[REPLY][0]
+        for mark in range(self._clock.mark, -1, -1):
+            found: bytes | Failure | None = held.get(key_of(pid, name, mark))
+            if found is not None:
+                return found
+        return None
 
     def keep(self, pid: int, name: str, reply: bytes | Failure) -> None:
         """Keep a reply from the first mark on."""
         self._tape.keep(REPLY, key_of(pid, name), reply)
 
-    def all_of(self, pid: int, name: str) -> list[tuple[int, bytes]]:
-        """(mark, reply) of each of this name, the oldest first."""
-        key = key_of(pid, name)
-        return [
-            (mark, each) for mark, found, each in self._tape.all_of(REPLY) if found == key and isinstance(each, bytes)
-        ]
+    def all_of(self, pid: int, name: str) -> list[bytes]:
+        """Each reply of this name, the oldest first."""
+        held = self._tape.answers[REPLY][0]
+        found = (held.get(key_of(pid, name, mark)) for mark in range(len(self._tape.marks)))
+        return [each for each in found if isinstance(each, bytes)]
 
     def is_new(self, pid: int, name: str) -> bool:
         """Whether the reply of now is of this moment, and not of an earlier one."""
-        by_mark = self._tape.answers[REPLY]
-        mark = self._clock.mark
-        return mark < len(by_mark) and isinstance(by_mark[mark].get(key_of(pid, name)), bytes)
+        return isinstance(self._tape.answers[REPLY][0].get(key_of(pid, name, self._clock.mark)), bytes)
 
     def pids(self, name: str) -> list[int]:
         """The processes that gave such a reply."""
@@ -61,9 +59,9 @@ class Replies:
         return sorted(number for number in numbers if number is not None)
 
 
-def key_of(pid: int, name: str) -> str:
-    """The key on the tape, and the path below `attach` in an archive."""
-    return f"{pid}/{name}"
+def key_of(pid: int, name: str, mark: int = 0) -> str:
+    """The key on the tape, at its first mark, and the path below `attach` in an archive: `4242/threads`, `4242/threads-2`."""
+    return f"{pid}/{name}-{mark + 1}" if mark else f"{pid}/{name}"
 
 
 def name_of(command: str, *arguments: str) -> str:

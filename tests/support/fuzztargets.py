@@ -14,6 +14,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import answerfuzz
 import capturefuzz
 import click
 import clockfuzz
@@ -1411,6 +1412,7 @@ target("option interval", b"0.25", b"250ms")(lambda data: dump_files.read_interv
 
 
 jmxagentfuzz.register(text_target, target, text)
+answerfuzz.register(target)
 capturefuzz.register(target)
 
 

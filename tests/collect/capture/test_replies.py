@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import signal
 import sys
+import time
 
 import jvms
 import pytest
+from attaching import triggers_of
 from taping import show, tape_of
 
 from opskit.collect.capture import replies
@@ -196,6 +199,18 @@ def test_a_replay_does_not_touch_the_process_of_that_pid(running, asked):
         assert not touched, line
 
 
+class InterruptedHost(Host):
+    """Ctrl-C comes in the first sleep."""
+
+    def __init__(self):
+        super().__init__(ProcFS())
+        self.sleep = self.first
+
+    def first(self, seconds):
+        self.sleep = time.sleep
+        raise KeyboardInterrupt
+
+
 def test_a_jvm_that_reaches_no_safepoint_is_left_after_its_time(monkeypatch):
     """The capture goes on, and a replay says why there is no dump."""
     monkeypatch.setattr(replies, "_TIMEOUT_S", 0.3)
@@ -204,6 +219,9 @@ def test_a_jvm_that_reaches_no_safepoint_is_left_after_its_time(monkeypatch):
     hog = jvms.start("hog", options=("-Xmx64m", *jvms.HOG_OPTIONS))
     try:
         found = found_jvms(host, [hog.pid]).jvms
+        with pytest.raises(KeyboardInterrupt):  # what starts the listener is removed
+            ask_jvms(InterruptedHost(), tape, found, ("threads",))
+        assert not [path for path in triggers_of(hog) if os.path.lexists(path)]
         notes = ask_jvms(host, tape, found, ("threads",))
         show(RecordedHost(tape, host.fs), f"jpmp {hog.pid}")
     finally:

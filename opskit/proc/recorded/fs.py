@@ -13,7 +13,7 @@ from opskit.proc.recorded import tape as kinds
 from opskit.proc.recorded.calls import TapeCalls
 from opskit.proc.recorded.departed import Departed
 from opskit.proc.recorded.held import Parts, TapeFile
-from opskit.proc.recorded.implied import implied
+from opskit.proc.recorded.implied import implied, is_listed
 from opskit.proc.recorded.replies import Replies
 from opskit.proc.recorded.tape import Failure, Tape
 
@@ -165,6 +165,8 @@ class TapeFS(ProcFS):
         return file
 
     def _exists(self, path: str) -> bool:
+        if self.source is None and not self._knows(kinds.LSTAT, path) and is_listed(self.tape, path, self.clock.mark):
+            return True
         try:
             self.file_id_at(path)
         except OSError:

@@ -21,6 +21,8 @@ from opskit.collect.replayed import dump_texts, histogram_text
 from opskit.errors import UsageError
 from opskit.host import Host
 from opskit.proc.fs import ProcFS
+from opskit.proc.recorded.packing import pack
+from opskit.proc.recorded.store import unpack
 from opskit.proc.recorded.tape import REPLY, Failure, Mark
 from opskit.recorded_host import RecordedHost
 
@@ -265,6 +267,15 @@ def test_the_texts_are_given_to_who_compares(running, asked):
     assert (dump_texts(host, stopped), histogram_text(host, stopped)) == ([], None)
     assert (dump_texts(Host(ProcFS()), pid), histogram_text(Host(ProcFS()), pid)) == ([], None)
     assert host.fs.replies.pids("threads") == sorted(running[version].pid for version in jvms.WHEELS)
+
+
+def test_replies_are_files_of_the_archive(running, asked):
+    """As text below attach/PID, and the same when they are read again, failures too."""
+    files = dict(pack(asked[0]))
+    pid = running[25].pid
+    assert files[f"attach/{pid}/threads-2.txt"].count(b"Full thread dump") == 1
+    again = unpack(files.items(), "x.tar.gz")
+    assert {key: each for _, key, each in again.all_of(REPLY)} == {key: each for _, key, each in asked[0].all_of(REPLY)}
 
 
 def test_what_is_a_list_of_words():

@@ -21,7 +21,7 @@ from opskit.collect.replayed import dump_texts, histogram_text
 from opskit.errors import UsageError
 from opskit.host import Host
 from opskit.proc.fs import ProcFS
-from opskit.proc.recorded.packing import pack
+from opskit.proc.recorded.packing import capture_chunks, pack
 from opskit.proc.recorded.store import unpack
 from opskit.proc.recorded.tape import REPLY, Failure, Mark
 from opskit.recorded_host import RecordedHost
@@ -276,6 +276,18 @@ def test_replies_are_files_of_the_archive(running, asked):
     assert files[f"attach/{pid}/threads-2.txt"].count(b"Full thread dump") == 1
     again = unpack(files.items(), "x.tar.gz")
     assert {key: each for _, key, each in again.all_of(REPLY)} == {key: each for _, key, each in asked[0].all_of(REPLY)}
+
+
+def test_a_capture_is_not_taken_for_a_file_of_dumps(running, asked, inprocess, tmp_path):
+    """The command that reads it is printed."""
+    path = tmp_path / "a b.tar.gz"
+    path.write_bytes(b"".join(capture_chunks(asked[0])))
+    for name in ("jpmp", "crash", "safepoints", "oom", "hdr"):
+        done = inprocess(name, path)
+        assert (done.code, done.out) == (2, "")
+        assert f"{path}: is a capture; read it with opskit --from '{path}' {name}\n" in done.err
+    done = inprocess("--from", path, "jpmp", running[17].pid)
+    assert (done.code, "the capture has 2 thread dumps of it" in done.err) == (0, True)
 
 
 def test_what_is_a_list_of_words():

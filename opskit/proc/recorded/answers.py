@@ -65,7 +65,7 @@ def decode(value: Any, annotation: str) -> Any:
     try:
         return decoder(annotation)(value)
     except _UnfitError:
-        raise BadInput("the capture", f"a recorded answer is no {annotation}", found=repr(value)[:120]) from None
+        raise BadInput("the capture", f"a recorded answer is no {annotation}") from None
 
 
 class _UnfitError(Exception):

@@ -27,7 +27,9 @@ _RECORDS = {
     "FileTimes": "opskit.proc.kernel.syscalls",
     "KernelClock": "opskit.proc.kernel.adjtimex",
     "KernelLog": "opskit.proc.kernel.kmsg",
+    "Malloc": "opskit.proc.malloc.record",
     "NetQueue": "opskit.proc.net_queues",
+    "Range": "opskit.proc.ranges",
     "ReadCost": "opskit.proc.kernel.clock_reads",
     "Rights": "opskit.proc.rights",
 }

@@ -17,6 +17,7 @@ from opskit.proc.recorded.tape import CALL, Failure
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from opskit.proc.fs import ProcFS
     from opskit.proc.recorded.fs import TapeFS
     from opskit.proc.recorded.network import TapeNetwork
 
@@ -66,6 +67,13 @@ class TapeCalls(Calls):
             held = self._put(ask)
             fs.tape.keep(CALL, key, held)
         return _given(held, returns)
+
+    def work_out(
+        self, fs: ProcFS, name: str, returns: str, arguments: tuple[object, ...], make: Callable[[ProcFS], T]
+    ) -> T:  # noqa: ARG002
+        """What was made of the files. Raises its error."""
+        found: T = self.answer(name, returns, arguments, make)
+        return found
 
     @property
     def mark(self) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from opskit import shell
-from opskit.analysis.finding import ERROR, WARNING
+from opskit.analysis.finding import is_failure
 from opskit.escape import printable
 from opskit.quantities import duration, plural, size
 from opskit.render.fields import COUNT, SECONDS, SIZE, TEXT, Field, list_of, records
@@ -96,4 +96,4 @@ def _hidden(captured: Captured) -> list[tuple[str, int]]:
 
 
 def _codes(captured: Captured) -> list[str]:
-    return list(dict.fromkeys(each.code for each in captured.seen if each.severity in (ERROR, WARNING)))
+    return list(dict.fromkeys(each.code for each in captured.seen if is_failure([each])))

@@ -88,9 +88,13 @@ class MonitorWatch:
         """The JVMs in which threads wait."""
         seconds = self._host.monotonic() - self._begun_s
         found = [Waits(each.jvm, seconds, each.waits, each.parties()) for each in self._watched if each.waits]
+        self.close()
+        return found
+
+    def close(self) -> None:
+        """Close the memory of the JVMs."""
         for each in self._watched:
             each.memory.close()
-        return found
 
 
 class _Watched:

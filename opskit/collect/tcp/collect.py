@@ -204,7 +204,7 @@ class Collector:
             host.sleep(max(0.0, min(due_s, end_s) - host.monotonic()))
         for window in windows:
             window.sampler.look_at_listening()
-            if self._ask.quick:  # the looks are few: the last one ends the window
+            if self._ask.quick or host.is_recorded:  # the looks are few: the last one ends the window
                 window.sampler.look()
 
     def _end(self, window: _Window, records: Records, is_wanted: Callable[[Row], bool] | None) -> Space:

@@ -70,7 +70,7 @@ class TapeCalls(Calls):
 
     def work_out(
         self, fs: ProcFS, name: str, returns: str, arguments: tuple[object, ...], make: Callable[[ProcFS], T]
-    ) -> T:  # noqa: ARG002
+    ) -> T:
         """What was made of the files. Raises its error."""
         found: T = self.answer(name, returns, arguments, make)
         return found
@@ -86,23 +86,21 @@ class TapeCalls(Calls):
 
         return TapeNetwork(self, path)
 
-    def sample(self, question: Callable[..., object], *arguments: object) -> None:
-        """Ask the machine now, and keep the answer at the mark of the clock. Errors are kept too. It needs a source."""
-        self.sample_answer(name_of(question), arguments, lambda source: source.calls.ask(question, *arguments))
-
-    def sample_answer(self, name: str, arguments: tuple[object, ...], ask: Callable[[Any], Any]) -> None:
-        """The same for a question of that name; ask(source): put it to the machine."""
-        held = self._put(ask)
-        self._fs.tape.keep_change(CALL, key_of(name, arguments), held, self.mark)
-
     def _put(self, ask: Callable[[Any], Any]) -> Any:
         try:
-            return ["answer", encode(ask(self._fs.source))]
-        except OSError as error:
-            return Failure(error.errno or errno.EIO, error.strerror or str(error))
-        except OpskitError as error:
-            name = type(error).__name__
-            return ["error", name if name in _ERRORS else "NotSupported", str(error)]
+            return kept_of(ask(self._fs.source))
+        except (OSError, OpskitError) as error:
+            return kept_of(error)
+
+
+def kept_of(answer: Any) -> Any:
+    """An answer, or the error in its place, as the tape has it."""
+    if isinstance(answer, OSError):
+        return Failure(answer.errno or errno.EIO, answer.strerror or str(answer))
+    if isinstance(answer, OpskitError):
+        name = type(answer).__name__
+        return ["error", name if name in _ERRORS else "NotSupported", str(answer)]
+    return ["answer", encode(answer)]
 
 
 def _given(held: Any, returns: str) -> Any:

@@ -74,7 +74,7 @@ def check_index(shape: Shape, data: bytes, source: str) -> str:
         raise BadInput(source, "has control characters, or a backslash that is no escape")
     start, end = len(shape.head) + 1, len(text) - 1
     for expression in (rf"^(?!{FIELD}{shape.fields}$)", shape.never):
-        bad = re.compile(expression, re.MULTILINE).search(text, start, end) if expression and start < end else None
+        bad = re.compile(expression, re.MULTILINE).search(text, start, end) if expression and start <= end else None
         if bad:
             at = text.rindex("\n", 0, max(bad.start(), start)) + 1
             raise BadInput(

@@ -14,9 +14,9 @@ from taping import show, tape_of
 from opskit.collect.capture import replies
 from opskit.collect.capture.replies import WHAT, ask_jvms, parse_what
 from opskit.collect.found_jvms import found_jvms
+from opskit.collect.replayed import dump_texts, histogram_text
 from opskit.errors import UsageError
 from opskit.host import Host
-from opskit.jvm.attach.recorded import reply_texts
 from opskit.proc.fs import ProcFS
 from opskit.proc.recorded.tape import REPLY, Failure, Mark
 from opskit.recorded_host import RecordedHost
@@ -48,7 +48,7 @@ def tape_with_marks(host, marks=2):
 
 
 LINES = (
-    "jpmp {}", "jpmp {} 5 0.5", "jpmp {} --locks", "jpmp {} --locks --synchronizers --yes", "jpmp {} -f json", "jmap-diff {}",
+    "jpmp {}", "jpmp {} 5 0.5", "jpmp {} --locks", "jpmp {} -f json", "jmap-diff {}",
     "mem {} --ask", "jmx {}", "io {} --ask", "doctor {} --ask --only java-threads",
 )  # fmt: skip
 
@@ -134,7 +134,7 @@ def test_histograms_of_a_capture_are_compared(running, asked):
     assert done.err.startswith(f"2 class histograms of {running[21].pid} (Workload) in the capture\n")
     live = replayed(asked, "jmap-diff {} --live", running[21].pid)
     assert (live.code, live.out) == (2, "")
-    assert "a capture never starts one; leave out --live" in live.err
+    assert "--live has the JVM run a full GC, and the file is a capture" in live.err
 
 
 @pytest.mark.parametrize(
@@ -142,12 +142,12 @@ def test_histograms_of_a_capture_are_compared(running, asked):
     [
         ("jpmp {}", "the capture has no thread dump of {}: capture with --ask --what threads"),
         ("jpmp {} --locks", "the capture has no thread dump of {}: capture with --ask --what threads"),
-        ("jpmp {} --virtual", "a capture has no dump of virtual threads, which a JVM writes to a file"),
+        ("jpmp {} --virtual", "--virtual has the JVM write a dump, and the file is a capture"),
         ("jmap-diff {}", "the capture has no class histogram of {}: capture with --ask --what histogram"),
         ("jmap-diff {} -w", "-w/--watch: the capture has 0 class histograms of {}; leave -w out to see all of them"),
-        ("profile {}", "this is a capture"),
-        ("jpmp {} --on-cpu --sampler unwind", "this is a capture"),
-        ("hsperf-check {} --probe", "this is a capture"),
+        ("profile {}", "is a capture; run it on that machine"),
+        ("jpmp {} --on-cpu --sampler unwind", "is a capture; run it on that machine"),
+        ("hsperf-check {} --probe", "is a capture; run it on that machine"),
     ],
 )
 def test_what_the_capture_lacks_is_said(running, line, said):
@@ -240,10 +240,13 @@ def test_another_machine_is_not_asked(running):
 
 def test_the_texts_are_given_to_who_compares(running, asked):
     """The oldest first; none of a live tree."""
-    fs, pid = RecordedHost(asked[0]).fs, running[17].pid
-    assert [len(reply_texts(fs, pid, name)) for name in ("threads", "histogram")] == [2, 2]
-    assert reply_texts(ProcFS(), pid, "threads") == []
-    assert fs.replies.pids("threads") == sorted(running[version].pid for version in jvms.WHEELS)
+    host, pid = RecordedHost(asked[0]), running[17].pid
+    assert [each[:100].count("Full thread dump") for each in dump_texts(host, pid)] == [1, 1]
+    assert "java.lang.String" in histogram_text(host, pid)
+    stopped = running["stopped"].pid
+    assert (dump_texts(host, stopped), histogram_text(host, stopped)) == ([], None)
+    assert (dump_texts(Host(ProcFS()), pid), histogram_text(Host(ProcFS()), pid)) == ([], None)
+    assert host.fs.replies.pids("threads") == sorted(running[version].pid for version in jvms.WHEELS)
 
 
 def test_what_is_a_list_of_words():

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from opskit.collect.capture.counters import CGROUP, DEVICES, HOST, NETWORK, NETWORKS, PROCESS, THREAD, is_counter
 from opskit.proc.cgroup.sweep import all_cgroups
 from opskit.proc.fs import GONE, ids, optional
-from opskit.proc.kernel.clock_reads import read_pair
 from opskit.proc.recorded import tape as kinds
+from opskit.proc.recorded.call_samples import CallSamples
 from opskit.proc.recorded.tape import Mark
 
 if TYPE_CHECKING:
@@ -33,22 +33,24 @@ class Sampler:
         self._machine, self._recorded = machine, recorded
         self._fs, self._tape = machine.fs, recorded.tape
         self._pids = pids
+        self._calls = CallSamples(self._tape, self._fs, self._networks())
         self._of_host: list[str] | None = None  # those there are, known after the first sample
-        self._perfdata = [path for path in self._tape.answers[kinds.FILE][0] if "/hsperfdata_" in path and is_counter(path)]
+        self._perfdata = [
+            path for path in self._tape.answers[kinds.FILE][0] if "/hsperfdata_" in path and is_counter(path)
+        ]
 
-    def take(self, samples: int, interval_s: float, before_each: Callable[[int], None] = lambda _: None) -> None:
-        """Take so many samples, on the schedule start + n × interval. `before_each` gets the number from 1."""
+    def take(self, interval_s: float, before_each: Callable[[int], None] = lambda _: None) -> None:
+        """Take a sample a mark of the tape, on the schedule start + n × interval. `before_each` gets the number from 1."""
         host = self._machine
         begun_s = host.monotonic()
-        del self._tape.marks[:]
-        for number in range(samples):
+        for number in range(len(self._tape.marks)):
             left_s = begun_s + number * interval_s - host.monotonic()
             if number and left_s > 0:
                 host.sleep(left_s)
             before_each(number + 1)
-            self._tape.marks.append(Mark(host.now().timestamp(), host.monotonic()))
+            self._tape.marks[number] = Mark(host.now().timestamp(), host.monotonic())
             self._pass(number)
-        self._recorded.rewind()
+        self._calls.keep()
 
     def _pass(self, mark: int) -> None:
         read = self._reader(mark)
@@ -56,7 +58,7 @@ class Sampler:
         found = [path for path in here if read(path)]
         if self._of_host is None:
             self._of_host = found
-        self._ask(mark)
+        self._calls.sample(mark)
         for path in self._perfdata:
             read(path)
         proc = self._fs.proc
@@ -126,21 +128,11 @@ class Sampler:
             held = set(optional(self._fs.names_at, directory, default=[]))
             yield from (f"{directory}/{name}" for name in CGROUP if name in held)
 
-    def _ask(self, mark: int) -> None:
-        """The counters that no file gives: both clocks, and the connections of the network namespaces that are asked about."""
-        recorded = self._recorded
-        recorded.clock.go_to((mark, recorded.tape.marks[mark].monotonic_s))
-        calls = recorded.fs.calls
-        calls.sample(read_pair)
-        seen = {optional(self._fs.link, "self", "ns", "net")}
-        paths: list[str | None] = [None]
+    def _networks(self) -> list[str]:
+        """Those of the processes that are not ours, by a path each."""
+        found = {optional(self._fs.link, "self", "ns", "net"): ""}
         for pid in self._pids:
             name = optional(self._fs.link, pid, "ns", "net")
-            if name is not None and name not in seen:
-                seen.add(name)
-                paths.append(self._fs.path(pid, "ns", "net"))
-        for path in paths:
-            network = optional(calls.network, path)
-            if network is not None:
-                network.sample()
-                network.close()
+            if name is not None:
+                found.setdefault(name, self._fs.path(pid, "ns", "net"))
+        return [path for path in found.values() if path]

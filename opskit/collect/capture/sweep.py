@@ -9,7 +9,19 @@ from opskit.proc.fs import optional
 if TYPE_CHECKING:
     from opskit.recorded_host import RecordedHost
 
-_FILES = ("cmdline", "environ", "comm", "limits", "cgroup", "mountinfo", "oom_score", "oom_score_adj", "wchan", "uid_map", "maps")
+_FILES = (
+    "cmdline",
+    "environ",
+    "comm",
+    "limits",
+    "cgroup",
+    "mountinfo",
+    "oom_score",
+    "oom_score_adj",
+    "wchan",
+    "uid_map",
+    "maps",
+)
 _LINKS = ("exe", "cwd", "root", "ns/mnt", "ns/net", "ns/pid", "ns/user", "ns/time", "ns/uts", "ns/cgroup", "ns/ipc")
 
 

@@ -44,8 +44,9 @@ def make_tape(
     """
     if ask.samples > 1 and not host.fs.is_live:
         raise NotSupported(f"-c {ask.samples}: {host.fs.proc} is a copy, which does not change; leave -c out")
-    tape = Tape(origin_of(host, ask.words, asked=bool(ask.what)), (Mark(host.now().timestamp(), host.monotonic()),))
-    recorded = RecordedHost(tape, host.fs)
+    now = Mark(host.now().timestamp(), host.monotonic())
+    tape = Tape(origin_of(host, ask.words, asked=bool(ask.what)), (now,) * ask.samples)
+    recorded = RecordedHost(tape, host.fs)  # for the samples: what is asked of it now is on the tape
     jvms = find_jvms(recorded.fs, host.clock_ticks)
     asked = [jvm for jvm in jvms if not ask.pids or jvm.pid in ask.pids]
     pids = tuple(dict.fromkeys((*ask.pids, *(jvm.pid for jvm in jvms))))
@@ -53,7 +54,8 @@ def make_tape(
     def before_sample(number: int) -> None:
         progress(f"sample {number} of {ask.samples}", (ask.samples - number) * ask.interval_s + 1.0)
 
-    Sampler(host, recorded, pids).take(ask.samples, ask.interval_s, before_sample)
+    Sampler(host, recorded, pids).take(ask.interval_s, before_sample)
+    recorded = RecordedHost(tape, host.fs)  # at the moments of the samples
     notes: Sequence[str] = ()
     if ask.what:
         from opskit.collect.capture.replies import ask_jvms

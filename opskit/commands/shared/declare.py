@@ -38,7 +38,11 @@ def command(
     rules = {"count": "watch", **({} if WINDOWED in options else {"interval": "watch"}), **(needs or {})}
 
     def decorate(function: Callable[..., int]) -> click.Command:
-        shared = [*(each for group in options for each in group), *format_options(formats, to_file=to_file), *HOST_OPTIONS]
+        shared = [
+            *(each for group in options for each in group),
+            *format_options(formats, to_file=to_file),
+            *HOST_OPTIONS,
+        ]
 
         def call(**given: Any) -> int:
             if not writes_nothing:

@@ -21,12 +21,18 @@ _KINDS = {
     "variables": "environment variables", "options": "options", "properties": "properties", "urls": "URLs", "tokens": "tokens",
     "texts": "texts", "copies": "copies of these",
 }  # fmt: skip
-_UNREAD = (Field[tuple[str, int]]("reason", TEXT, value=lambda pair: pair[0]), Field[tuple[str, int]]("processes", COUNT, value=lambda pair: pair[1]))
+_UNREAD = (
+    Field[tuple[str, int]]("reason", TEXT, value=lambda pair: pair[0]),
+    Field[tuple[str, int]]("processes", COUNT, value=lambda pair: pair[1]),
+)
 _WITHOUT = (
     Field[tuple[str, str]]("command", TEXT, value=lambda pair: pair[0], help="without `opskit`"),
     Field[tuple[str, str]]("reason", TEXT, value=lambda pair: pair[1]),
 )
-_HIDDEN = [Field[tuple[str, int]]("kind", value=lambda pair: pair[0]), Field[tuple[str, int]]("values", COUNT, value=lambda pair: pair[1])]
+_HIDDEN = [
+    Field[tuple[str, int]]("kind", value=lambda pair: pair[0]),
+    Field[tuple[str, int]]("values", COUNT, value=lambda pair: pair[1]),
+]
 DOCUMENT: Sequence[Field[Captured]] = (
     Field("file", TEXT, value=lambda row: row.path, help="the file that was written, with mode 0600"),
     Field("size_bytes", SIZE),
@@ -92,7 +98,11 @@ def _next(captured: Captured) -> Iterator[str]:
 
 
 def _hidden(captured: Captured) -> list[tuple[str, int]]:
-    return [] if captured.hidden is None else [(kind, number) for kind, number in captured.hidden._asdict().items() if number]
+    return (
+        []
+        if captured.hidden is None
+        else [(kind, number) for kind, number in captured.hidden._asdict().items() if number]
+    )
 
 
 def _codes(captured: Captured) -> list[str]:

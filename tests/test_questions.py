@@ -103,6 +103,8 @@ def test_questions_were_found():
         assert name in ALL
     for name in ("jvm.attach.listener.listener_at", "actions.programs.ask_program", "proc.kernel.syscalls.charged_uid"):
         assert name in ALL
+    others = [name for module, name in questions.questions() if not module.startswith("opskit.proc.kernel.")]
+    assert [name for name in others if not name.startswith(questions._QUESTIONS_ELSEWHERE)] == []
 
 
 @pytest.mark.parametrize("name", ALL)

@@ -1,6 +1,6 @@
 """Answers to questions (Calls.ask) as JSON values, and back by the types that the questions are annotated with.
 
-None, numbers and text are themselves. Bytes are text of Latin-1 where they are printable, else {"base64": …} or, from 4 KiB,
+None, numbers and text are themselves. Bytes are text where they are printable ASCII, else {"base64": …} or, from 4 KiB,
 {"deflated": …}. A tuple, a list or a named tuple is a list; a dict a list of pairs; a set of numbers is its ranges: [0, 3, 8, 8].
 A JSON value comes from a stranger: what does not fit the type raises BadInput.
 """
@@ -35,7 +35,7 @@ _RECORDS = {
     "Rights": "opskit.proc.rights",
 }
 _TOKEN = re.compile(r"[A-Za-z_]+|\.\.\.|[\[\],|]")
-_PRINTABLE = re.compile(rb"[\t\n\x20-\x7e\xa0-\xff]*")
+_PRINTABLE = re.compile(rb"[\t\n\x20-\x7e]*")
 _LEAST_DEFLATED, _MOST_BYTES = 4096, 256 << 20
 _LEAST, _MOST = -(1 << 63), 1 << 64
 _MOST_IN_RANGES = 1 << 16
@@ -66,7 +66,7 @@ def decode(value: Any, annotation: str) -> Any:
     try:
         return decoder(annotation)(value)
     except _UnfitError:
-        raise BadInput("the capture", f"a recorded answer is no {annotation}", found=repr(value)[:120]) from None
+        raise BadInput("the capture", f"a recorded answer is no {annotation}") from None
 
 
 class _UnfitError(Exception):
@@ -145,7 +145,7 @@ def _float(value: Any) -> float:
 def _bytes(value: Any) -> bytes:
     try:
         if type(value) is str:
-            return value.encode("latin-1")
+            return value.encode("ascii")
         if type(value) is dict and len(value) == 1:
             return _unpacked(*next(iter(value.items())))
     except ValueError:
@@ -174,7 +174,7 @@ def _unpacked(how: str, text: Any) -> bytes:
 
 def _of_bytes(data: bytes) -> Any:
     if _PRINTABLE.fullmatch(data):
-        return data.decode("latin-1")
+        return data.decode("ascii")
     import binascii
     import zlib
 
@@ -260,19 +260,3 @@ _PLAIN: dict[str, Decode] = {
 _GENERIC: dict[str, Callable[..., Decode]] = {
     "list": _list_of, "frozenset": _set_of, "set": _set_of, "dict": _dict_of,
 }  # fmt: skip
-
-
-def with_texts(value: Any, change: Callable[[bytes], bytes]) -> Any:
-    """The same JSON value after `change` of each text in it, those of packed bytes too. Keys of dicts stay."""
-    if type(value) is str:
-        try:
-            return change(value.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogatepass")
-        except UnicodeDecodeError:  # it cut a character
-            return ""
-    if type(value) is list:
-        return [with_texts(each, change) for each in value]
-    if type(value) is dict:
-        data = _bytes(value)
-        changed = change(data)
-        return value if changed == data else _of_bytes(changed)
-    return value

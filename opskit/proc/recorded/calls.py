@@ -66,7 +66,7 @@ class TapeCalls(Calls):
                 raise OSError(errno.ENODATA, NOT_CAPTURED) from None
             held = self._put(ask)
             fs.tape.keep(CALL, key, held)
-        return _given(held, returns)
+        return given(held, returns)
 
     def work_out(
         self, fs: ProcFS, name: str, returns: str, arguments: tuple[object, ...], make: Callable[[ProcFS], T]
@@ -103,7 +103,8 @@ def kept_of(answer: Any) -> Any:
     return ["answer", encode(answer)]
 
 
-def _given(held: Any, returns: str) -> Any:
+def given(held: Any, returns: str) -> Any:
+    """What the tape has, as an answer of a type. Raises its error, and BadInput for what is neither."""
     if isinstance(held, Failure):
         raise OSError(held.errno, held.why or f"error {held.errno}")
     kind, *rest = held if type(held) is list and held else [""]
@@ -111,4 +112,4 @@ def _given(held: Any, returns: str) -> Any:
         return decode(rest[0], returns)
     if kind == "error" and len(rest) == 2 and all(type(each) is str for each in rest) and rest[0] in _ERRORS:
         raise _ERRORS[rest[0]](rest[1])
-    raise BadInput("the capture", "a recorded answer is neither an answer nor an error", found=repr(held)[:120])
+    raise BadInput("the capture", "a recorded answer is neither an answer nor an error")

@@ -25,6 +25,7 @@ NAMES = st.binary(max_size=12).map(lambda data: data.decode("utf-8", "surrogatee
 )
 PATHS = st.lists(st.sampled_from(("a", "b", "", ".", "..", "1", "-x", "\\x2d")) | NAMES, max_size=4).map("/".join)
 NUMBERS = st.integers(-(10**19), 10**20 - 1)
+COUNTS = st.integers(0, (1 << 63) - 1)
 BYTES = st.binary(max_size=8)
 JSON = st.recursive(
     st.none() | st.booleans() | NUMBERS | st.floats(allow_nan=False, allow_infinity=False) | NAMES,
@@ -32,13 +33,14 @@ JSON = st.recursive(
     max_leaves=5,
 )
 FAILURES = st.builds(Failure, st.integers(0, 133), st.none() | NAMES, st.booleans(), st.booleans())
-STATS = st.builds(FileId, *[NUMBERS] * len(FileId._fields))
+TIMES = st.integers(-(1 << 63), (1 << 63) - 1)
+STATS = st.builds(FileId, *([COUNTS] * 2), *([st.integers(0, 10**9 - 1)] * 3), *([COUNTS] * 2), TIMES, COUNTS, TIMES)
 ANSWERS = {
     kinds.FILE: BYTES, kinds.LINK: BYTES, kinds.STAT: STATS, kinds.LSTAT: STATS, kinds.NAMES: st.lists(NAMES, max_size=3).map(tuple),
-    kinds.SOME: st.lists(NAMES, max_size=3).map(tuple), kinds.PAGES: NUMBERS,
+    kinds.SOME: st.lists(NAMES, max_size=3).map(tuple), kinds.PAGES: COUNTS,
     kinds.ENTRIES: st.lists(st.tuples(NAMES, st.booleans(), st.booleans()), max_size=3).map(tuple),
-    kinds.FDS: st.lists(st.tuples(BYTES, BYTES, st.integers(0, 0o177777)), max_size=3).map(tuple),
-    kinds.SPACE: st.builds(Space, st.booleans(), NUMBERS, st.none() | NUMBERS, NUMBERS, NUMBERS, st.none() | NUMBERS, NUMBERS),
+    kinds.FDS: st.lists(st.tuples(BYTES, BYTES, st.integers(0, 0o1777777777)), max_size=3).map(tuple),
+    kinds.SPACE: st.builds(Space, st.booleans(), COUNTS, st.none() | COUNTS, COUNTS, COUNTS, st.none() | COUNTS, COUNTS),
     kinds.WRITABLE: st.booleans(), kinds.OPENED: st.just(True), kinds.UNTRUSTED: st.just(True),
     kinds.RANGES: st.dictionaries(st.integers(0, 10**20 - 1), BYTES | FAILURES, max_size=3), kinds.CALL: JSON, kinds.REPLY: BYTES,
 }  # fmt: skip

@@ -17,7 +17,7 @@ import opskit
 from opskit.host import Host
 from opskit.proc.fs import ProcFS
 from opskit.proc.recorded.call_samples import CallSamples
-from opskit.proc.recorded.store import capture_chunks
+from opskit.proc.recorded.packing import capture_chunks
 from opskit.proc.recorded.tape import Mark
 from opskit.recorded_host import RecordedHost
 

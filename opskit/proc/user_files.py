@@ -26,6 +26,7 @@ LARGEST_BYTES = 1 << 30  # held in memory as a whole; a dump of a million virtua
 CHUNK_BYTES = 1 << 16
 _FIRST_OF_A_PIPE_BYTES, _LONGEST_WAIT_S = 4096, 10
 GZIP = b"\x1f\x8b"
+_CAPTURE = b"manifest.json\0"  # the name of its first file
 _OTHER_COMPRESSIONS = {
     b"\xfd7zXZ\0": "xzcat",
     b"BZh": "bzcat",
@@ -272,6 +273,9 @@ def _text(source: _Source, raw: Iterator[bytes]) -> Iterator[bytes]:
     """Decompressed, and UTF-8 without a byte order mark. A plain chunk comes as it is, not as a copy."""
     chunks = _decompressed(source, raw)
     first = next(chunks, b"")
+    if first.startswith(_CAPTURE) and first[257:262] == b"ustar":
+        through = shell.command("opskit", "--from", source.path, source.command)
+        raise source.bad(f"is a capture; read it with {through}")
     if (encoding := _UTF_16.get(first[:2])) is None:
         yield from chain((first.removeprefix(codecs.BOM_UTF8),), chunks)
         return

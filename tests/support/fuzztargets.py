@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import answerfuzz
+import capturefuzz
 import click
 import clockfuzz
 import hdrlogs
@@ -1411,6 +1412,7 @@ target("option interval", b"0.25", b"250ms")(lambda data: dump_files.read_interv
 
 
 jmxagentfuzz.register(text_target, target, text)
+capturefuzz.register(target)
 answerfuzz.register(target)
 
 

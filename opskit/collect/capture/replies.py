@@ -38,6 +38,7 @@ _TIMEOUT_S, _LONGEST_S, _TIMEOUT_PAUSES = 5.0, 60.0, 10
 _MOST_GAP_S = 1.0  # between two samples: the counters have been read already
 _CHEAP_WALK_S, _CHEAP_HISTOGRAM_S = 0.2, 1.0
 _END_S = 5.0  # beyond the timeouts: a thread that hangs in a file of the process is left
+_LAST_S = 2.0  # after Ctrl-C
 _LOOK_S = 0.005
 _FIRST_EXTENDED, _FIRST_INFO, _FIRST_CARRIERS = 11, 9, 24
 
@@ -85,8 +86,13 @@ def _ask_all(host: Host, tape: Tape, jvms: Sequence[Jvm], what: Sequence[str]) -
     gaps = [min(_MOST_GAP_S, then.monotonic_s - now.monotonic_s) for now, then in zip(tape.marks, tape.marks[1:])]
     asking = [_Asking(host, jvm, what, gaps) for jvm in jvms]
     until_s = host.monotonic() + sum(gaps) + max(each.longest_s for each in asking)
-    while any(each.is_alive() for each in asking) and host.monotonic() < until_s:
-        host.sleep(_LOOK_S)
+    try:
+        _wait(host, asking, until_s)
+    except KeyboardInterrupt:  # what they have made to start a listener they remove themselves
+        for each in asking:
+            each.stop()
+        _wait(host, asking, host.monotonic() + _LAST_S)
+        raise
     for each in asking:
         replies, why = each.result()
         for mark, name, reply in replies:
@@ -94,6 +100,11 @@ def _ask_all(host: Host, tape: Tape, jvms: Sequence[Jvm], what: Sequence[str]) -
         if why:
             further = " further" * any(isinstance(reply, bytes) for _, _, reply in replies)
             yield f"{each.jvm.pid} ({each.jvm.main}) was not asked{further}: {why}"
+
+
+def _wait(host: Host, asking: Sequence[_Asking], until_s: float) -> None:
+    while any(each.is_alive() for each in asking) and host.monotonic() < until_s:
+        host.sleep(_LOOK_S)
 
 
 class _Asking:
@@ -105,6 +116,7 @@ class _Asking:
         self._fs.kept = None  # what was kept is not good enough for who sends a signal
         self._replies: list[tuple[int, str, bytes | Failure]] = []
         self._why: str | None = None
+        self._end = threading.Event()
         heap = heap_to_walk(host, jvm.pid).bytes or 0
         self._has_locks = heap_walk_s(heap, 1) <= _CHEAP_WALK_S
         self._pause_s = pause_estimate_s(heap, live=False)
@@ -115,6 +127,10 @@ class _Asking:
             self._thread.start()
         except (RuntimeError, MemoryError):
             self._why = "no thread can be started to ask it"
+
+    def stop(self) -> None:
+        """Ask for nothing more than what it is asking for now."""
+        self._end.set()
 
     def is_alive(self) -> bool:
         """Whether it still asks."""
@@ -148,6 +164,8 @@ class _Asking:
             client = AttachClient(self._fs, self.jvm.pid, _TIMEOUT_S)
             for mark, name, ask in self._steps(client):
                 self._replies.append((mark, name, _reply(ask)))
+                if self._end.is_set():
+                    return
         except OpskitError as error:
             self._why = short_reason(error, self.jvm)
         except OSError as error:
@@ -159,7 +177,7 @@ class _Asking:
             if mark and not self._samples_again:
                 break
             if mark:
-                threading.Event().wait(self._gaps[mark - 1])
+                self._end.wait(self._gaps[mark - 1])
             if THREADS in self._what:
                 flags = "l" * self._has_locks + "e" * (major >= _FIRST_EXTENDED)
                 yield mark, THREADS, partial(_thread_dump, client, [f"-{flags}"] if flags else [])

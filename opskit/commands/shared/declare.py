@@ -97,7 +97,7 @@ def _check_rules(
         if _is_given(given, one) and _is_given(given, other):
             raise UsageError(f"{names[one]} and {names[other]} exclude each other: choose one")
     for one, other in needs.items():
-        if _is_given(given, one) and not _is_given(given, other):
+        if other in names and _is_given(given, one) and not _is_given(given, other):
             raise UsageError(f"{names[one]} goes with {names[other]}: add {names[other].rpartition('/')[2]}")
 
 

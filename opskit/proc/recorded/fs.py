@@ -13,7 +13,7 @@ from opskit.proc.recorded import tape as kinds
 from opskit.proc.recorded.calls import TapeCalls
 from opskit.proc.recorded.departed import Departed
 from opskit.proc.recorded.held import Parts, TapeFile
-from opskit.proc.recorded.implied import implied
+from opskit.proc.recorded.implied import implied, is_listed
 from opskit.proc.recorded.replies import Replies
 from opskit.proc.recorded.tape import Failure, Tape
 
@@ -30,6 +30,8 @@ NOT_CAPTURED = "not in the capture"
 
 class TapeFS(ProcFS):
     """A captured tree, at the mark of its clock. What nobody asked for when it was captured is refused: it is unknown."""
+
+    small_read_bytes = 64
 
     def __init__(self, tape: Tape, clock: TapeClock, source: ProcFS | None = None) -> None:
         super().__init__(tape.origin.proc, tape.origin.root or "/")
@@ -165,6 +167,8 @@ class TapeFS(ProcFS):
         return file
 
     def _exists(self, path: str) -> bool:
+        if self.source is None and not self._knows(kinds.LSTAT, path) and is_listed(self.tape, path, self.clock.mark):
+            return True
         try:
             self.file_id_at(path)
         except OSError:

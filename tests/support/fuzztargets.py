@@ -1412,8 +1412,8 @@ target("option interval", b"0.25", b"250ms")(lambda data: dump_files.read_interv
 
 
 jmxagentfuzz.register(text_target, target, text)
-answerfuzz.register(target)
 capturefuzz.register(target)
+answerfuzz.register(target)
 
 
 def every_line_of(samples: Iterable[bytes]) -> list[bytes]:

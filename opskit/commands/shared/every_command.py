@@ -48,7 +48,7 @@ def look_early(host: RecordedHost) -> Looked:
 
     host.rewind()
     jvms = found_jvms(host).jvms
-    MonitorWatch(host, jvms).result()
+    MonitorWatch(host, jvms).close()
     return Looked([jvm.pid for jvm in jvms], time.monotonic())
 
 

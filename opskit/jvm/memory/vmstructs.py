@@ -105,7 +105,12 @@ def read_vmstructs(fs: ProcFS, pid: int, memory: Memory, types: Collection[str] 
 
     def read(machine: ProcFS) -> _Plain:
         found = _read(machine, pid, memory if machine is fs else ProcessMemory(machine, pid), wanted)
-        return {key: (field.is_static, field.at, field.type) for key, field in found.fields.items()}, found.sizes, found.constants, found.libjvm
+        return (
+            {key: (field.is_static, field.at, field.type) for key, field in found.fields.items()},
+            found.sizes,
+            found.constants,
+            found.libjvm,
+        )
 
     fields, sizes, constants, begin = fs.calls.work_out(fs, "vmstructs", _PLAIN, (pid, wanted), read)
     return VmStructs({key: VmField(*field) for key, field in fields.items()}, sizes, constants, begin)

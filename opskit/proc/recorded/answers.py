@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 # The named tuples that answers hold. Nothing else is imported by a name.
 _RECORDS = {
+    "Buffers": "opskit.jvm.memory.direct_memory",
     "ClockPair": "opskit.proc.kernel.clock_reads",
     "FileId": "opskit.proc.file_id",
     "FileTimes": "opskit.proc.kernel.syscalls",

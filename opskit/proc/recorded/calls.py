@@ -70,7 +70,7 @@ class TapeCalls(Calls):
 
     def work_out(
         self, fs: ProcFS, name: str, returns: str, arguments: tuple[object, ...], make: Callable[[ProcFS], T]
-    ) -> T:  # noqa: ARG002
+    ) -> T:
         """What was made of the files. Raises its error."""
         found: T = self.answer(name, returns, arguments, make)
         return found

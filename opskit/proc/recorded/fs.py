@@ -31,6 +31,8 @@ NOT_CAPTURED = "not in the capture"
 class TapeFS(ProcFS):
     """A captured tree, at the mark of its clock. What nobody asked for when it was captured is refused: it is unknown."""
 
+    small_read_bytes = 64
+
     def __init__(self, tape: Tape, clock: TapeClock, source: ProcFS | None = None) -> None:
         super().__init__(tape.origin.proc, tape.origin.root or "/")
         self.tape, self.clock, self.source = tape, clock, source

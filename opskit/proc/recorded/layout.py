@@ -202,7 +202,6 @@ def range_row(offset: int, answer: Failure) -> str:
 
 def failure_in(fields: list[str]) -> Failure:
     """The failure of its errno, name, flags and reason."""
-    number, _, how, *why = fields
-    return Failure(
-        int(number), unescaped(why[0]) if why else None, "refused" in how, "counted" in how
-    )  # a number: checked
+    written, _, how, *why = fields
+    number = int(written)  # a number: checked
+    return Failure(number, unescaped(why[0]) if why else None, "refused" in how, "counted" in how)

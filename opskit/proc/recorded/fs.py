@@ -226,11 +226,11 @@ class TapeFS(ProcFS):
         try:
             answer = ask(self.source)
         except OSError as error:
-            answer = self._failure(error, key)
+            answer = self.failure_of(error, key)
         self.tape.keep(kind, key, answer)
         return answer
 
-    def _failure(self, error: OSError, path: str) -> Failure:
+    def failure_of(self, error: OSError, path: str) -> Failure:
         """An error of the source, as it is kept."""
         number = error.errno or errno.EIO
         is_refused = isinstance(error, PermissionError) and number not in (errno.EACCES, errno.EPERM)
@@ -245,7 +245,7 @@ class TapeFS(ProcFS):
             found, data = source.read_untrusted(directory, name, limit_bytes)
         except OSError as error:
             if error.errno != errno.EFBIG:  # that depends on the limit: the size is kept instead
-                self.tape.keep(kinds.UNTRUSTED, path, self._failure(error, path))
+                self.tape.keep(kinds.UNTRUSTED, path, self.failure_of(error, path))
                 return
             self.tape.keep(kinds.UNTRUSTED, path, True)
             self.file_id_at(path)
@@ -263,7 +263,7 @@ class TapeFS(ProcFS):
         try:
             names = tuple(source.names_at(path, most))
         except OSError as error:
-            self.tape.keep(kinds.NAMES, path, self._failure(error, path))
+            self.tape.keep(kinds.NAMES, path, self.failure_of(error, path))
         else:
             self.tape.keep(kinds.NAMES if len(names) < most else kinds.SOME, path, names)
             return list(names)

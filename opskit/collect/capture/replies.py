@@ -35,7 +35,7 @@ WHAT = (THREADS, HISTOGRAM, "flags", "info")
 DEFAULT_WHAT = (THREADS, "flags", "info")
 MOST_AT_ONCE = 20
 _TIMEOUT_S, _LONGEST_S, _TIMEOUT_PAUSES = 5.0, 60.0, 10
-_MOST_GAP_S = 1.0  # between two samples: the counters have been read already
+_MOST_GAP_S = 1.0  # between two of them: the evidence is wanted soon
 _MOST_SAMPLES = 20
 _CHEAP_WALK_S, _CHEAP_HISTOGRAM_S = 0.2, 1.0
 _END_S = 5.0  # beyond the timeouts: a thread that hangs in a file of the process is left
@@ -62,11 +62,12 @@ def ask_jvms(
     tape: Tape,
     jvms: Sequence[Jvm],
     what: Sequence[str],
+    gap_s: float = _MOST_GAP_S,
     progress: Callable[[str], None] = lambda _: None,
 ) -> list[str]:
     """Put their replies on the tape: a thread dump and a histogram a mark, all else once. Gives who was not asked, and why.
 
-    `host`: the live machine. On another machine's tree nobody is asked.
+    `host`: the live machine; on another machine's tree nobody is asked. `gap_s`: between two dumps, at most a second.
     """
     asked = [jvm for jvm in jvms if jvm.kind == HOTSPOT]
     notes = [f"{jvm.pid} ({jvm.main}) was not asked: it is no HotSpot JVM" for jvm in jvms if jvm.kind != HOTSPOT]
@@ -79,13 +80,12 @@ def ask_jvms(
     for begin in range(0, len(asked), MOST_AT_ONCE):
         batch = asked[begin : begin + MOST_AT_ONCE]
         progress(f"asking {plural(len(batch), 'JVM')}: {', '.join(what)}")
-        notes += _ask_all(host, tape, batch, what)
+        notes += _ask_all(host, tape, batch, what, min(_MOST_GAP_S, gap_s))
     return notes
 
 
-def _ask_all(host: Host, tape: Tape, jvms: Sequence[Jvm], what: Sequence[str]) -> Iterator[str]:
-    marks = tape.marks[:_MOST_SAMPLES]
-    gaps = [min(_MOST_GAP_S, then.monotonic_s - now.monotonic_s) for now, then in zip(marks, marks[1:])]
+def _ask_all(host: Host, tape: Tape, jvms: Sequence[Jvm], what: Sequence[str], gap_s: float) -> Iterator[str]:
+    gaps = [gap_s] * (min(_MOST_SAMPLES, len(tape.marks)) - 1)
     asking = [_Asking(host, jvm, what, gaps) for jvm in jvms]
     until_s = host.monotonic() + sum(gaps) + max(each.longest_s for each in asking)
     try:

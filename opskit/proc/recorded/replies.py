@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from opskit.proc.recorded.tape import Origin, Tape
 
 THREADS, HISTOGRAM = "threads", "histogram"
-TIMES = "times"  # when each was asked for, which is after the mark that it stands for
+TIMES = "times"  # when each was asked for, which is not the moment of the mark that it stands for
 _LONGEST_NAME = 100
 _LAST_S = 253_402_300_800.0  # the year 10,000
 _NAMES = {"threaddump": THREADS, "inspectheap": HISTOGRAM}

@@ -64,7 +64,7 @@ def asked(running):
     host = Host(ProcFS())
     tape = tape_with_marks(host)
     found = found_jvms(host, [each.pid for each in running.values()]).jvms
-    notes = ask_jvms(host, tape, found, WHAT)
+    notes = ask_jvms(host, tape, found, WHAT, 0.1)
     recording, shown = RecordedHost(tape, host.fs), {}
     for who in (25, "stopped"):
         for line in LINES:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from opskit.proc.fs import optional
+from opskit.proc.recorded.manifest import read_for_manifest
 
 if TYPE_CHECKING:
     from opskit.recorded_host import RecordedHost
@@ -29,6 +30,7 @@ def sweep(recorded: RecordedHost) -> int:
     """Read them of every process of the first sample onto the tape; the number of processes. One that has ended leaves errors."""
     fs = recorded.fs
     recorded.rewind()
+    read_for_manifest(fs)
     pids = fs.pids()
     for pid in pids:
         for name in _FILES:

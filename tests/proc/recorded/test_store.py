@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import json
+import os
 import shutil
 import subprocess
 import tarfile
@@ -14,11 +16,14 @@ from hypothesis import strategies as st
 
 from opskit.proc.file_id import FileId
 from opskit.proc.file_space import Space
+from opskit.proc.fs import ProcFS
 from opskit.proc.recorded import tape as kinds
+from opskit.proc.recorded.manifest import manifest_of, read_for_manifest
 from opskit.proc.recorded.packing import pack
 from opskit.proc.recorded.store import load_capture, unpack
 from opskit.proc.recorded.tape import Failure, Origin, Tape
 from opskit.proc.recorded.unarchive import read_archive
+from opskit.recorded_host import RecordedHost
 
 NAMES = st.binary(max_size=12).map(lambda data: data.decode("utf-8", "surrogateescape")) | st.text(
     st.characters(exclude_categories=["Cs"]), max_size=8
@@ -135,6 +140,27 @@ def test_python_packs_it_again(tape, archive, tmp_path):
             info.size, info.mtime = len(data), 1.5
             made.addfile(info, io.BytesIO(data))
     assert content(load_capture(str(again))) == content(tape)
+
+
+def test_manifest_says_who_made_it_where_and_when(archive):
+    """For people and other tools; what the machine did not tell is null."""
+    with tarfile.open(archive) as found:
+        about = json.load(found.extractfile("manifest.json"))
+    assert {name: about[name] for name in ("opskit_capture", "host", "kernel", "boot_id", "processes", "hidden_values")} == {
+        "opskit_capture": 1, "host": "web-1", "kernel": "5.14.0", "boot_id": None, "processes": ["shop", "a\nb"], "hidden_values": 3,
+    }  # fmt: skip
+    assert about["reader"] == {"uid": 0, "gid": 0, "namespaces": {"pid": "pid:[4026531836]"}}
+    assert about["marks"] == [mark._asdict() for mark in MARKS]
+
+
+def test_manifest_reads_the_machine():
+    """A recording keeps what its manifest tells."""
+    tape = Tape(Origin(), MARKS)
+    read_for_manifest(RecordedHost(tape, ProcFS()).fs)
+    about = json.loads(manifest_of(tape))
+    assert about["kernel"] == os.uname().release
+    assert len(about["boot_id"]) == 36
+    assert about["reader"]["namespaces"]["pid"] == os.readlink("/proc/self/ns/pid")
 
 
 def test_indexes_wait_until_they_are_asked_for(archive):

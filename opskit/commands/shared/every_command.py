@@ -85,7 +85,7 @@ def run_every_command(
         run(_DOCTOR)
         found = tuple(unseen.findings)
         pids = tuple(dict.fromkeys((*jvms.pids, *named, *list(_pids_of(found))[:_MOST_NAMED])))
-        for line in _lines(jvms.pids, pids):
+        for line in every_line(jvms.pids, pids):
             run(line)
     finally:
         host.rewind()
@@ -110,7 +110,7 @@ def _run(group: click.Group, unseen: Unseen, line: str) -> str | None:
     return None
 
 
-def _lines(jvms: Iterable[int], pids: Iterable[int]) -> Iterator[str]:
+def every_line(jvms: Iterable[int], pids: Iterable[int]) -> Iterator[str]:
     """The lines of the catalog, but the first one of doctor."""
     for entry in COMMANDS:
         for arguments in entry.captured:

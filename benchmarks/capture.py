@@ -87,7 +87,7 @@ def compare(runs: int) -> bool:
     return verdict("CPU seconds, median", median_cpu(costs["opskit compare"]), COMPARE_CPU_S)
 
 
-def when(runs: int) -> bool:
+def when(_runs: int) -> bool:
     """The CPU use of 20 s of waiting, without the start."""
     kept = []
     with machine_of(PROCESSES, JVMS), tempfile.TemporaryDirectory() as place:

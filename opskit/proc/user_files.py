@@ -143,8 +143,6 @@ def capture_chunks(path: str) -> Iterator[bytes]:
         mode = os.stat(path).st_mode
     if stat.S_ISCHR(mode) or stat.S_ISBLK(mode):
         raise source.bad("is a device; give the file of a capture")
-    if stat.S_ISDIR(mode):
-        raise source.bad("is a directory; give the file of a capture")
     with _open_fifo(source) if stat.S_ISFIFO(mode) else _open(source) as file:
         yield from _raw(source, file)
 

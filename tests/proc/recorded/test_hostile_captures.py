@@ -222,7 +222,7 @@ def test_bombs_are_refused_early(head, mib, what):
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 120 << 10
 
 
-def test_devices_directories_and_fifos_are_refused(tmp_path, monkeypatch):
+def test_devices_and_fifos_are_refused(tmp_path, monkeypatch):
     """No read of them waits."""
     fifo = tmp_path / "fifo"
     os.mkfifo(fifo)
@@ -247,3 +247,14 @@ def test_capture_in_a_pipe_is_read():
         assert load_capture(f"/dev/fd/{read_end}").origin == TAPE.origin
     finally:
         os.close(read_end)
+
+
+def test_command_ends_with_one_line(inprocess, tmp_path):
+    """Exit code 2; a name in the archive cannot act on the terminal."""
+    path = tmp_path / "x.tar.gz"
+    path.write_bytes(archive_of(MANIFEST, entry("tree/\x1b[31m\n/../a")))
+    done = inprocess("--from", str(path), "jvms")
+    assert (done.code, done.out) == (2, "")
+    (line,) = done.err.splitlines()
+    assert line.startswith(f"opskit: {path}: has a name that leads out of its directory; ")
+    assert "\x1b" not in line

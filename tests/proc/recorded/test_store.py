@@ -14,6 +14,7 @@ from captures import MARKS, capture_bytes, content, full_tape
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from opskit.errors import BadInput
 from opskit.proc.file_id import FileId
 from opskit.proc.file_space import Space
 from opskit.proc.fs import ProcFS
@@ -140,6 +141,25 @@ def test_python_packs_it_again(tape, archive, tmp_path):
             info.size, info.mtime = len(data), 1.5
             made.addfile(info, io.BytesIO(data))
     assert content(load_capture(str(again))) == content(tape)
+
+
+def test_unpacked_capture_is_read(tape, archive, tmp_path):
+    """The directory, or the one above it; not a link in it, and no FIFO is waited for."""
+    inner = tmp_path / "x"
+    inner.mkdir()
+    subprocess.run(["tar", "xzf", archive, "-C", inner], check=True)
+    assert content(load_capture(str(inner))) == content(load_capture(f"{tmp_path}/")) == content(tape)
+    for make, what in (
+        (lambda path: path.symlink_to("/etc/passwd"), "has a symbolic link"),
+        (os.mkfifo, "is not a plain file"),
+        (lambda path: path.symlink_to("/proc"), "has a symbolic link"),
+    ):
+        make(inner / "tree" / "new")
+        with pytest.raises(BadInput, match=what):
+            load_capture(str(inner))
+        (inner / "tree" / "new").unlink()
+    with pytest.raises(BadInput, match="without manifest"):
+        load_capture(str(inner / "tree" / "proc"))
 
 
 def test_manifest_says_who_made_it_where_and_when(archive):

@@ -75,6 +75,10 @@ class Host:
         """The effective uid and gid of opskit."""
         return os.geteuid(), os.getegid()
 
+    def step(self, seconds: float) -> None:
+        """Sleep before one of many looks in a window. A capture's clock always goes on: no sample is looked at twice."""
+        self.sleep(seconds)
+
     def pause(self, seconds: float) -> None:
         """Wait between two looks that must show the same. Unlike `sleep` it never ends a capture."""
         self.sleep(seconds)

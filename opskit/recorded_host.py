@@ -31,6 +31,10 @@ class RecordedHost(Host):
         origin = tape.origin
         self.page_bytes, self.clock_ticks, self.machine = origin.page_bytes, origin.clock_ticks, origin.machine
 
+    def step(self, seconds: float) -> None:
+        """Sleep before one of many looks in a window."""
+        self.clock.step(seconds)
+
     def pause(self, seconds: float) -> None:
         """Wait between two looks that must show the same."""
         self.clock.pause(seconds)

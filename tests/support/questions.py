@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 PACKAGE = Path(__file__).resolve().parent.parent.parent / "opskit"
-_QUESTIONS_ELSEWHERE = ("read_rights", "our_", "devices_here", "lost_share", "listener_at", "ask_program")
+_QUESTIONS_ELSEWHERE = ("read_rights", "our_", "devices_here", "losses_now", "listener_at", "ask_program")
 _ASKS = ("ask", "ask_kernel")
 _PASSED_ON = ("optional", "partial")
 _KERNEL = "opskit.proc.kernel"

@@ -125,18 +125,18 @@ class Sources:
                 return Objects(structs, memory, flags).classes.boot_classes(names)
 
             try:
-                self._classes = self._worked_out("boot_classes", "dict[str, int]", find)
+                self._classes = self.worked_out("boot_classes", "dict[str, int]", find)
             except OSError as error:  # of a capture
                 raise NotSupported(f"{_OF_MEMORY}: {error.strerror}") from None
         return self._classes
 
-    def _worked_out(self, name: str, returns: str, make: Callable[[TouchedMemory], T]) -> T:
+    def worked_out(self, name: str, returns: str, make: Callable[[TouchedMemory], _Found]) -> _Found:
         """What is made of much of the memory, and is small: make(memory)."""
         from opskit.proc.touched_memory import TouchedMemory
 
         fs, pid, ours = self.host.fs, self.pid, self._memory
 
-        def work(machine: ProcFS) -> T:
+        def work(machine: ProcFS) -> _Found:
             if machine is fs and ours is not None:
                 return make(ours)
             memory = TouchedMemory(machine, pid, machine.load(parse_smaps, pid, "maps"))
@@ -288,7 +288,7 @@ class Sources:
             self._memory = TouchedMemory(fs, pid, fs.load(parse_smaps, pid, "maps"))
         structs = read_vmstructs(fs, pid, self._memory)
         names = {*_COLLECTOR_FLAGS, *_OTHER_FLAGS, *USE_FLAGS, *OBJECT_FLAGS}
-        self.flags = self._worked_out(
+        self.flags = self.worked_out(
             "jvm_flags", "dict[str, bool | int | float | str | None]", lambda memory: read_flags(structs, memory, names)
         )
         self.structs = structs

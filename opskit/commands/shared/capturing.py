@@ -54,13 +54,13 @@ def make_tape(
     def before_sample(number: int) -> None:
         progress(f"sample {number} of {ask.samples}", (ask.samples - number) * ask.interval_s + 1.0)
 
-    Sampler(host, recorded, pids).take(ask.interval_s, before_sample)
-    recorded = RecordedHost(tape, host.fs)  # at the moments of the samples
     notes: Sequence[str] = ()
-    if ask.what:
+    if ask.what:  # before the samples: their rates are without its pauses, and their threads with a listener that it starts
         from opskit.collect.capture.replies import ask_jvms
 
-        notes = ask_jvms(host, tape, asked, ask.what, lambda what: progress(what, 1.0))
+        notes = ask_jvms(host, tape, asked, ask.what, ask.interval_s, lambda what: progress(what, 1.0))
+    Sampler(host, recorded, pids).take(ask.interval_s, before_sample)
+    recorded = RecordedHost(tape, host.fs)  # at the moments of the samples
     ran = run_every_command(group, recorded, ask.pids, progress=lambda line: progress(f"opskit {line}", 1.0))
     progress("reading every process", 0.5)
     processes = sweep(recorded)

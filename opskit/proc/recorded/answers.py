@@ -29,6 +29,7 @@ _RECORDS = {
     "KernelClock": "opskit.proc.kernel.adjtimex",
     "KernelLog": "opskit.proc.kernel.kmsg",
     "Malloc": "opskit.proc.malloc.record",
+    "Manageable": "opskit.jvm.memory.flags",
     "NetQueue": "opskit.proc.net_queues",
     "Range": "opskit.proc.ranges",
     "ReadCost": "opskit.proc.kernel.clock_reads",
@@ -108,6 +109,8 @@ def _single(tokens: list[str]) -> Decode:
         return _tuple(inner, is_any_length=is_any_length)
     if inner:
         return _GENERIC[name](*inner)
+    if name in _ALIASES:
+        return decoder(_ALIASES[name])
     return _PLAIN[name] if name in _PLAIN else _record(name)
 
 
@@ -254,6 +257,7 @@ def _fields(value: Any, inner: list[Decode], least: int) -> list[Any]:
     return [each(item) for each, item in zip(inner, value)]
 
 
+_ALIASES = {"FlagValue": "bool | int | float | str | None"}
 _PLAIN: dict[str, Decode] = {
     "None": _exactly(type(None)), "bool": _exactly(bool), "int": _int, "float": _float, "str": _exactly(str), "bytes": _bytes,
 }  # fmt: skip

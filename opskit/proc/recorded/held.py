@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 from bisect import bisect_right, insort
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from opskit.proc.held_file import HeldFile
 from opskit.proc.recorded.tape import RANGES, Failure, Tape
@@ -58,7 +58,7 @@ class Parts:
     """The parts of files on a tape: at each mark those that were read then, otherwise those of the marks before."""
 
     def __init__(self, tape: Tape) -> None:
-        self._by_mark = tape.answers[RANGES]
+        self._tape = tape
         self._starts: dict[tuple[int, str], list[int]] = {}
 
     def read(
@@ -81,6 +81,11 @@ class Parts:
                 break
             found += part[:left]
         return bytes(found)
+
+    @property
+    def _by_mark(self) -> list[dict[str, Any]]:
+        """Of a capture that was loaded they are read when they are first asked for."""
+        return self._tape.answers[RANGES]
 
     def _known(self, path: str, at: int, mark: int, first: int) -> bytes | Failure | None:
         """What was read from there on, at one of these marks, empty at the end of the file."""

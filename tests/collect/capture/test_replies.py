@@ -64,7 +64,7 @@ def asked(running):
     host = Host(ProcFS())
     tape = tape_with_marks(host)
     found = found_jvms(host, [each.pid for each in running.values()]).jvms
-    notes = ask_jvms(host, tape, found, WHAT)
+    notes = ask_jvms(host, tape, found, WHAT, 0.1)
     recording, shown = RecordedHost(tape, host.fs), {}
     for who in (25, "stopped"):
         for line in LINES:
@@ -119,7 +119,8 @@ def test_a_profile_has_as_many_samples_as_the_capture_has_dumps(running, asked):
     """At the moments of the capture; what they cost the JVM is unknown there."""
     done = replayed(asked, "jpmp {} 5 0.5 -f json", running[17].pid)
     document = json.loads(done.out)
-    assert [each["at_s"] for each in document["samples"]] == [0, 0.1]
+    first, second = (each["at_s"] for each in document["samples"])
+    assert (first, 0.1 <= second < 60) == (0, True)
     assert {each["stopped_ms"] for each in document["samples"]} == {None}
     assert "the capture has 2 thread dumps of it" in document["notes"][0]
     assert any("Workload.sleepForever" in " ".join(stack["frames"]) for stack in document["stacks"])

@@ -36,7 +36,7 @@ class Command:
 # What a capture runs of each command, so that all that a replay reads is in it: {pid} is each JVM, each process that was named, and
 # those that doctor names; {jvm} each JVM. Options that only show more, or choose among what was read, need no line.
 CAPTURED = {
-    "doctor": ("", "{pid}"),
+    "doctor": ("", "{jvm} --only jvms"),
     "pipes": ("--ends --fifos --threads", "--fill", "--by-user", "{pid} --fill"),
     "tcp": ("-v", "--listen", "{pid} -v"),
     "cswitch": ("", "{pid}"),

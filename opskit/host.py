@@ -75,6 +75,10 @@ class Host:
         """The effective uid and gid of opskit."""
         return os.geteuid(), os.getegid()
 
+    def step(self, seconds: float) -> None:
+        """Sleep before one of many looks in a window. A capture's clock always goes on: no sample is looked at twice."""
+        self.sleep(seconds)
+
     def pause(self, seconds: float) -> None:
         """Wait between two looks that must show the same. Unlike `sleep` it never ends a capture."""
         self.sleep(seconds)
@@ -85,12 +89,19 @@ class Host:
         return self.is_own and not self.is_recorded
 
     def end_at(self, until_s: float) -> float:
-        """When a window ends that is to end then, of `monotonic`. In a capture: at the next sample near it. Raises NoMoreSamples."""
+        """When a window ends that is to end then, of `monotonic`. In a capture: at the later sample that is nearest to it.
+
+        Raises NoMoreSamples.
+        """
         return until_s
 
     def end_of(self, window_s: float) -> float:
         """When a window of so many seconds ends that begins now, as `end_at` has it."""
         return self.end_at(self.monotonic() + window_s)
+
+    def can_look_after(self, pause_s: float) -> bool:  # noqa: ARG002
+        """Whether a second look after such a short pause is possible. In a capture: where its samples are about so close."""
+        return True
 
     def prove_own(self, pid: int | None = None) -> None:
         """Raise NotPermitted unless acting on a PID of this tree acts on that process."""
@@ -108,6 +119,9 @@ class Host:
         """Raise NotPermitted unless a JVM of this tree can be asked."""
         if not self.can_ask:
             self.prove_own(pid)
+
+    def prove_here(self, asked_for: str) -> None:
+        """Raise NotSupported for a capture. `asked_for` names what only a running machine can do."""
 
     def prove_moving(self, asked_for: str) -> None:
         """Raise NotSupported for a copy. `asked_for` names the option that needs rates."""

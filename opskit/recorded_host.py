@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from opskit.proc.fs import ProcFS
     from opskit.proc.recorded.tape import Tape
 
+_ABOUT = 4  # times
+
 
 class RecordedHost(Host):
     """A captured machine. With a `source` what the tape lacks is asked there, and kept: so a capture is made."""
@@ -25,8 +27,13 @@ class RecordedHost(Host):
         super().__init__(TapeFS(tape, self.clock, source))
         self.now, self.monotonic, self.sleep = self.clock.now, self.clock.monotonic, self.clock.sleep
         self.samples, self.sample_gap_s = len(tape.marks), self.clock.gap_s
+        self.own_cpu_s = float  # what a look costs decides how often there is one: here it costs nothing
         origin = tape.origin
         self.page_bytes, self.clock_ticks, self.machine = origin.page_bytes, origin.clock_ticks, origin.machine
+
+    def step(self, seconds: float) -> None:
+        """Sleep before one of many looks in a window."""
+        self.clock.step(seconds)
 
     def pause(self, seconds: float) -> None:
         """Wait between two looks that must show the same."""
@@ -54,6 +61,10 @@ class RecordedHost(Host):
         """Whether JVMs could be asked when the capture was made: the replies, or what is missing, is on the tape."""
         return self.tape.origin.is_own
 
+    def prove_here(self, asked_for: str) -> NoReturn:
+        """Raise NotSupported: nothing is measured, traced or changed here in its stead."""
+        raise NotSupported(f"{asked_for}: this is a capture; it needs the machine itself")
+
     def prove_own(self, pid: int | None = None) -> NoReturn:  # noqa: ARG002
         """Raise NotPermitted: nothing can be sent to a captured process."""
         raise NotPermitted(f"{self.capture} is a capture, and its processes are not here. Nothing was sent.")
@@ -68,6 +79,10 @@ class RecordedHost(Host):
     def end_at(self, until_s: float) -> float:
         """The time of the sample that is nearest to then, of those that are to come. Raises NoMoreSamples."""
         return self.clock.end_at(until_s)
+
+    def can_look_after(self, pause_s: float) -> bool:
+        """Whether the next sample follows after about so much time. A look over a longer one shows something else."""
+        return self.clock.next_gap_s <= _ABOUT * pause_s
 
     @property
     def is_own(self) -> bool:

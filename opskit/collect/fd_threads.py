@@ -68,7 +68,9 @@ def _seen(host: Host, pid: int, fds: frozenset[int]) -> list[FdWait]:
     found: dict[tuple[int, str], FdWait] = {}
     for number in range(_LOOKS):
         if number:
-            host.pause(_GAP_S)
+            if not host.can_look_after(_GAP_S):
+                break
+            host.sleep(_GAP_S)
         found.update({(wait.tid, wait.line): wait for wait in waits_on(host.fs, pid, fds)})
         if fds <= frozenset().union(*(wait.fds for wait in found.values())):
             break

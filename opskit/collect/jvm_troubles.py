@@ -138,6 +138,9 @@ class Suspects:
         self.host = host
         self._jvms: list[_Suspect] = []
         self._others: list[_Suspect] = []
+        self._begun_s = host.monotonic()
+        if not host.can_look_after(_GAP_S):
+            return
         if any(each.vm_sleeps is not None for each in seen):
             host.pause(_GAP_S)
         for each in seen:

@@ -85,11 +85,11 @@ def collect(host: Host, ask: Request) -> Facts:
     first = [seen for jvm in found.jvms if (seen := _see(host, jvm, mounts)) is not None]
     if not ask.window_s or not first:
         return Facts([Pair(None, seen) for seen in first], ask.window_s, *counts, left_out=many)
-    begun_s = host.monotonic()
+    end_s = host.end_of(ask.window_s)
     suspects = Suspects(host, first, patient=True)
     monitors = MonitorWatch(host, found.jvms)
     suspects.confirm_after(_SOON_S)
-    between = _wait(host, first, host.end_at(begun_s + ask.window_s), monitors.look)
+    between = _wait(host, first, end_s, monitors.look)
     suspects.confirm()
     pairs, gone = [], []
     for before in first:
@@ -131,6 +131,8 @@ def _wait(
     found: dict[int, list[tuple[float, Generations]]] = {}
     step_s = max(0.0, until_s - host.monotonic()) / _STEPS
     for _ in range(_STEPS - 1 if len(clocks) <= _MOST_STEPPED else 0):
+        if not host.can_look_after(step_s):
+            break
         host.sleep(step_s)
         look()
         for pid, clock in clocks:

@@ -168,9 +168,9 @@ class Collector:
 
     def sleep(self, seconds: float) -> None:
         """Wait for the next look. Meanwhile read the generations: between collections of the old one, its growth is promotion."""
-        end_s = self.host.end_at(self.host.monotonic() + seconds)
+        end_s = self.host.end_of(seconds)
         step_s = max(_STEP_S, _STEP_EACH_S * len(self._clocks))
-        while self._clocks and self.host.monotonic() + 2 * step_s < end_s:
+        while self._clocks and self.host.monotonic() + 2 * step_s < end_s and self.host.can_look_after(step_s):
             self.host.sleep(step_s)
             for key, clock in self._clocks:
                 perf = clock.read()

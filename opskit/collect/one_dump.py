@@ -94,6 +94,9 @@ class _Asking:
         self._major: int | None = None
         self._why: str | None = None
         self._thread = threading.Thread(target=self._ask, daemon=True)
+        if host.is_recorded:  # the reply is there
+            self._ask()
+            return
         try:
             self._thread.start()
         except (RuntimeError, MemoryError):
@@ -110,8 +113,9 @@ class _Asking:
             self._major = client.target.java_major
             before, begun_s = clock.read_s(), self._host.monotonic()
             text = client.thread_dump()
-            after, self._took_s = clock.read_s(), self._host.monotonic() - begun_s
-            self._paused_s = None if before is None or after is None else max(0.0, after - before)
+            if not self._host.is_recorded:
+                after, self._took_s = clock.read_s(), self._host.monotonic() - begun_s
+                self._paused_s = None if before is None or after is None else max(0.0, after - before)
             self._text = text
         except OpskitError as error:
             self._why = short_reason(error, self._jvm)

@@ -56,8 +56,10 @@ def collect_quick(host: Host, pids: Sequence[int], window_s: float) -> QuickFact
     from opskit.proc.pipe_waits import wait_of
 
     first = [wait_of(fs, *thread, {}) for thread in threads]
-    host.pause(_SETTLE_S)
-    waits = [wait for wait in first if wait.call in ("read", "write") and wait_of(fs, wait.pid, wait.tid, {}) == wait]
+    waits = [wait for wait in first if wait.call in ("read", "write")]
+    if host.can_look_after(_SETTLE_S):
+        host.sleep(_SETTLE_S)
+        waits = [wait for wait in waits if wait_of(fs, wait.pid, wait.tid, {}) == wait]
     if not waits and not sleepers.opening:
         return about
     scan = _scan(host, waits, sleepers)

@@ -26,10 +26,10 @@ def uneven_step(step_s: float, dice: int) -> tuple[float, int]:
 
 def uneven_moments(host: Host, step_s: float, end_s: float) -> Iterator[None]:
     """Moments until `end_s`, `step_s` apart on average, and the end itself."""
-    dice, end_s = 1, host.end_at(end_s)
+    dice = 1
     while (left_s := end_s - host.monotonic()) > 0:
         gap_s, dice = uneven_step(step_s, dice)
-        host.sleep(min(gap_s, left_s))
+        host.step(min(gap_s, left_s))
         yield
 
 
@@ -44,7 +44,7 @@ class Windows:
     def end_s(self, begun_s: float) -> float:
         """When the window of a look that began then ends."""
         if not self._watch:
-            return self._host.end_at(self._host.monotonic() + self._window_s)
+            return self._host.end_of(self._window_s)
         return self._host.end_at(window_end_s(self._begun_s, begun_s, self._window_s, self._after_s))
 
     def look_done(self, ended_s: float) -> None:

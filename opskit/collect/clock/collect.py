@@ -83,7 +83,7 @@ class Collector:
         """Until the next multiple of the interval: a step in between ends the wait, and is shown at once."""
         interval_s = self._ask.interval_s
         slot = (self._host.monotonic() - self._begun_s) // interval_s + 1
-        steps.watch(self._begun_s + slot * interval_s)
+        steps.watch(self._host.end_at(self._begun_s + slot * interval_s))
 
     def _machine(self, at_s: float) -> Facts:
         """What rarely changes is read again after some seconds, and when the clock was set."""

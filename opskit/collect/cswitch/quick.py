@@ -178,12 +178,18 @@ def look_quickly(host: Host, pids: Sequence[int], window_s: float) -> QuickFacts
     quotas, machine, topology = _Quotas(host, pids), Machine(host, None), read_topology(host.fs)
     online = frozenset(topology.online)
     first, own, begun_s = machine.read(), _own_s(host), host.monotonic()
-    _wait(host, machine, begun_s + _DECIDES * window_s)
-    sweep = _QuickSweep(host) if _is_worth_it(first, machine.read(), _own_s(host) - own) else None
+    end_s = host.end_at(begun_s + window_s)
+    decides_first = host.can_look_after(_DECIDES * window_s / 2)
+    if decides_first:
+        _wait(host, machine, begun_s + _DECIDES * window_s)
+    is_worth_it = not decides_first or _is_worth_it(first, machine.read(), _own_s(host) - own)
+    sweep = _QuickSweep(host) if is_worth_it and host.monotonic() < end_s else None
     if sweep is not None:
         sweep.begin()
-    _wait(host, machine, begun_s + window_s)
+    _wait(host, machine, end_s)
     last = machine.read()
+    if not decides_first and not _is_worth_it(first, last, _own_s(host) - own):
+        sweep = None
     passed_s = max(last.at_s - first.at_s, 1e-6)
     cpus = _without_opskit(loads(first, last), (_own_s(host) - own) / passed_s)
     used_up, runnable = [*quotas.end()], machine.take_runnable()

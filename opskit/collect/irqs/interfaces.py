@@ -111,7 +111,7 @@ def _with_rates(host: Host, places: Sequence[_Place], cpus: frozenset[int]) -> t
         return ()
     first, begun_s = {place.space: _counters(host.fs, place) for place, _ in steering}, host.monotonic()
     host.pause(_RANKING_S)
-    elapsed_s = host.monotonic() - begun_s
+    elapsed_s = max(host.monotonic() - begun_s, 1e-6)
     rates = {place.space: _rates(first[place.space], _counters(host.fs, place), elapsed_s) for place, _ in steering}
     found = []
     for place, interface in steering:

@@ -50,10 +50,12 @@ class QuickCollector(Collector):
         host = self._host
         first = self._read()
         end_s = host.end_at(first.at_s + self._window_s)
-        host.sleep(_DECIDES * self._window_s)
+        if host.can_look_after(_DECIDES * self._window_s / 2):
+            host.sleep(_DECIDES * self._window_s)
         now = host.fs.maybe(parse_cpu_times, "stat", default={})
-        is_hot = any(use.irq + use.softirq >= _HOT for use in cpu_use(first.times, now))
-        scan = ThreadScan(host, usual_cpus(first.topology), self._pids) if is_hot else None
+        # The samples of a capture may be too far apart to decide first.
+        is_hot = now == first.times or any(use.irq + use.softirq >= _HOT for use in cpu_use(first.times, now))
+        scan = ThreadScan(host, usual_cpus(first.topology), self._pids) if is_hot and host.monotonic() < end_s else None
         threads = _Pinned(host, scan)
         host.sleep(max(0.0, end_s - host.monotonic()))
         return self._facts(first, self._read(), threads, {})

@@ -301,9 +301,7 @@ def _of_capture(host: Host, pid: int, ask: Request) -> Request:
 
 
 def _no_virtual(*_: object) -> NoReturn:
-    raise NotSupported(
-        "--virtual: a capture has no dump of virtual threads, which the JVM writes to a file; leave it out"
-    )
+    raise NotSupported("a capture has no dump of virtual threads, which a JVM writes to a file")
 
 
 def heap_to_walk(host: Host, pid: int) -> HeapSize:

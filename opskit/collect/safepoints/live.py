@@ -14,8 +14,8 @@ from contextlib import suppress
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
-from opskit.collect.schedule import schedule
-from opskit.errors import BadInput, NoSuchProcess, NotSupported, OpskitError
+from opskit.collect.schedule import schedule, schedule_of_capture
+from opskit.errors import BadInput, NoMoreSamples, NoSuchProcess, NotSupported, OpskitError
 from opskit.jvm.discover import read_perfdata
 from opskit.jvm.perfdata.hsperfdata import PerfData, parse_hsperfdata
 from opskit.jvm.perfdata.stop_clock import jdk_of, whole_stop_s
@@ -111,7 +111,8 @@ def collect(host: Host, ask: Request, seen: Callable[[Facts], None] = lambda _: 
     cpus = host.fs.maybe(parse_cpu_count, "stat")
     facts = Facts(ask.pid, probe.start_ticks, name, java, probe.jdk, unit, cpus, None, readings)
     try:
-        for _, late_s in schedule(host, ask.interval_s, None if ask.intervals is None else ask.intervals + 1):
+        samples = schedule_of_capture if host.is_recorded else schedule
+        for _, late_s in samples(host, ask.interval_s, None if ask.intervals is None else ask.intervals + 1):
             readings.append(probe.read())
             late = facts.late_samples + (late_s > 0.5 * ask.interval_s)
             facts = facts._replace(pressure_of=probe.pressure_of, late_samples=late, cgroup=probe.cgroup)
@@ -120,6 +121,8 @@ def collect(host: Host, ask: Request, seen: Callable[[Facts], None] = lambda _: 
     except (KeyboardInterrupt, OpskitError) as end:
         if len(readings) < 2:
             raise
+        if isinstance(end, NoMoreSamples):
+            return facts
         return facts._replace(ended=end) if isinstance(end, OpskitError) else facts._replace(interrupted=True)
     return facts
 
@@ -129,8 +132,8 @@ class Probe:
 
     def __init__(self, host: Host, pid: int) -> None:
         fs = self._fs = host.fs
-        self._pid, self._monotonic, self._sleep = pid, host.monotonic, host.pause
-        self.perf = read_perfdata(fs, pid, host.pause)
+        self._pid, self._host, self._monotonic, self._sleep = pid, host, host.monotonic, host.sleep
+        self.perf = read_perfdata(fs, pid, None if host.is_recorded else host.sleep)
         self.jdk = jdk_of(self.perf)
         self.start_ticks = self._stat().start_ticks
         self._levels = self._cgroups("cpu", "memory", "pids")
@@ -191,7 +194,7 @@ class Probe:
         or too rare to matter.
         """
         perf, at_s = self._perfdata(), self._monotonic()
-        for _ in range(_LOOKS if self._stops_much else 0):
+        for _ in range(_LOOKS if self._stops_much and self._host.can_look_after(_LOOK_EVERY_S) else 0):
             self._sleep(_LOOK_EVERY_S)
             later, at_s = self._perfdata(), self._monotonic()
             ended = later.number("sun.rt.safepointTime") != perf.number("sun.rt.safepointTime")

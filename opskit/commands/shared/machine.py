@@ -62,6 +62,19 @@ def line_about(host: Host) -> str:
     return f"capture of {host.name}, {host.now():%Y-%m-%dT%H:%M:%SZ}, {plural(count, 'sample')}{apart}"
 
 
+def option_values(words: Iterable[str], *names: str) -> list[str | None]:
+    """The values of options in a command line that is not parsed yet."""
+    found: dict[str, str] = {}
+    rest = iter(words)
+    for word in rest:
+        name, _, value = word.partition("=")
+        if word == "--":
+            break
+        if name in names:
+            found[name] = value if "=" in word else next(rest, "")
+    return [found.get(name) or None for name in names]
+
+
 def without_capture(words: Iterable[str]) -> list[str]:
     """A command line as it was on the captured machine: without --from."""
     kept: list[str] = []

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import re
 from typing import TYPE_CHECKING
 
 from opskit.errors import AttachError, NoSuchProcess, NotSupported, OpskitError
@@ -97,10 +96,11 @@ class RecordedClient(AttachClient):
     def _flag(self, flag: str) -> bytes:
         """As `printflag` replies, by the list of all flags."""
         listed = self.execute("jcmd", FLAGS[0])
-        match = re.search(rb"^ *\w+ %s +:?= (.*?) *\{" % re.escape(flag.encode()), listed, re.MULTILINE)
-        if match is None:
-            raise NotSupported(f"{flag} is not among the flags of {self.pid} in the capture")
-        return b"-XX:%s=%s\n" % (flag.encode(), match[1])
+        for line in listed.splitlines():  # `   size_t MaxHeapSize    = 134217728    {product} {command line}`
+            words = line.partition(b"{")[0].split(None, 3)
+            if words[1:2] == [flag.encode()]:
+                return b"-XX:%s=%s\n" % (flag.encode(), b"".join(words[3:]).strip())
+        raise NotSupported(f"{flag} is not among the flags of {self.pid} in the capture")
 
     def _lacks(self, name: str) -> str:
         what, word = _KNOWN.get(name, (None, ""))
@@ -141,4 +141,4 @@ def _costs_nothing(command: str, arguments: tuple[str, ...]) -> bool:
 
 def reply_texts(fs: ProcFS, pid: int, name: str) -> list[str]:
     """The recorded thread dumps (THREADS) or class histograms (HISTOGRAM) of a JVM, the oldest first; none on a live tree."""
-    return [] if fs.replies is None else [wire.decode(each) for _, each in fs.replies.all_of(pid, name)]
+    return [] if fs.replies is None else [wire.decode(each) for each in fs.replies.all_of(pid, name)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from datetime import datetime, timezone
+from math import inf
 from typing import TYPE_CHECKING
 
 from opskit.errors import NoMoreSamples
@@ -50,6 +51,12 @@ class TapeClock:
         return gaps[len(gaps) // 2] if gaps else 0.0
 
     @property
+    def next_gap_s(self) -> float:
+        """The time until the next sample; infinite at the last one."""
+        mark = self.mark
+        return self._marks[mark + 1].monotonic_s - self.monotonic() if mark + 1 < len(self._marks) else inf
+
+    @property
     def without(self) -> str:
         """Why nothing more can be said of what changes."""
         count = len(self._marks)
@@ -85,6 +92,12 @@ class TapeClock:
         ideal_s += seconds
         self.go_to((self._nearest(mark, ideal_s) if ideal_s > self.monotonic() else mark, ideal_s))
 
+    def step(self, seconds: float) -> None:
+        """Go on to a later mark in any case, unless there is nothing to wait for. Raises NoMoreSamples."""
+        if seconds > 0:
+            self.go_to((self.mark, self.monotonic()))
+            self.sleep(seconds)
+
     def pause(self, seconds: float) -> None:
         """Wait between two looks at the same: on to a later mark, unless it is short or there is none."""
         mark, ideal_s = self.place
@@ -102,7 +115,8 @@ class TapeClock:
         return end_s
 
     def _nearest(self, mark: int, time_s: float) -> int:
-        later = range(mark + 1, len(self._marks))
+        now_s = self.monotonic()
+        later = [each for each in range(mark + 1, len(self._marks)) if self._marks[each].monotonic_s > now_s]
         if not later:
             raise NoMoreSamples(self.without)
         return min(later, key=lambda each: abs(self._marks[each].monotonic_s - time_s))

@@ -262,7 +262,7 @@ def deadlock(waits: Sequence[tuple[str, str, str | None]], which: str = "") -> s
 def virtual_unknown(facts: Facts, unseen: str) -> str:
     """Why the waits of virtual threads are unknown, and the command that tells them."""
     shows = "jcmd PID Thread.dump_to_file -format=json FILE writes them"
-    if facts.live is not None:
+    if facts.live is not None and not facts.live.replayed:
         shows = f"{shell.command('opskit', 'jpmp', facts.live.pid, '--locks', '--virtual')} shows them"
     return f"the waits of virtual threads are unknown: {unseen}; {shows}"
 

@@ -36,7 +36,10 @@ class Machine:
         reading, writing = os.pipe()
         self.ends = [reading]
         self.writer = subprocess.Popen(
-            [sys.executable, "-c", WRITES], stdout=writing, stderr=subprocess.PIPE, env={**os.environ, "APP_TOKEN": SECRET}
+            [sys.executable, "-c", WRITES],
+            stdout=writing,
+            stderr=subprocess.PIPE,
+            env={**os.environ, "APP_TOKEN": SECRET},
         )
         os.close(writing)
         self.writer.stderr.readline()
@@ -118,7 +121,13 @@ def test_only_values_are_hidden(machine, loaded):
     hidden = copy.deepcopy(loaded)
     redact(hidden)
     jvm = machine.jvms[0].pid
-    for line in ("doctor --all", "jvms --show-properties", f"jmx {jvm} -v", f"limits {jvm} --all", f"fds {machine.writer.pid}"):
+    for line in (
+        "doctor --all",
+        "jvms --show-properties",
+        f"jmx {jvm} -v",
+        f"limits {jvm} --all",
+        f"fds {machine.writer.pid}",
+    ):
         plain, redacted = (show(RecordedHost(tape), f"{line} -f json") for tape in (loaded, hidden))
         assert plain.code == redacted.code, line
         assert SECRET not in redacted.out

@@ -27,7 +27,7 @@ ALLOWED = {
     "collect/jmx/jolokia.py": "asks a running JVM: refused on a capture",
     "collect/jmx/jolokia_place.py": "asks a running JVM: refused on a capture",
     "collect/limits/collect.py": "judges what was asked: filter_answer and own_answer are pure",
-    "collect/softirq_losses.py": "measures in child processes: a capture has lost_share",
+    "collect/softirq_losses.py": "measures in child processes: a capture has losses_now",
     "host.py": "Host.at",
     "proc/held_file.py": "a held file of a tape asks the tape",
     "proc/network.py": "a network namespace of a tape asks the tape",
@@ -74,6 +74,7 @@ OWN_READS = {
     "collect/irqs/jitter.py": "measures this machine",
     "collect/irqs/interfaces.py": "devices_here",
     "host.py": "Host.at",
+    "collect/softirq_losses.py": "losses_now",
     "proc/memory_files.py": "our_ipc_namespace",
     "proc/network.py": "our_network",
     "proc/recorded/network.py": "asks while a capture is made",
@@ -103,6 +104,8 @@ def test_questions_were_found():
         assert name in ALL
     for name in ("jvm.attach.listener.listener_at", "actions.programs.ask_program", "proc.kernel.syscalls.charged_uid"):
         assert name in ALL
+    others = [name for module, name in questions.questions() if not module.startswith("opskit.proc.kernel.")]
+    assert [name for name in others if not name.startswith(questions._QUESTIONS_ELSEWHERE)] == []
 
 
 @pytest.mark.parametrize("name", ALL)

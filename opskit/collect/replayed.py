@@ -33,6 +33,11 @@ def go_to_reply(host: Host, pid: int, name: str, *, next_one: bool) -> None:
         host.sleep(_STEP_S)
 
 
+def taken_s(host: Host, pid: int, name: str) -> float:
+    """When the reply of now was taken, in seconds since the epoch."""
+    return host.now().timestamp() if host.fs.replies is None else host.fs.replies.taken_s(pid, name)
+
+
 def refuse_watch(host: Host, pid: int, name: str) -> None:
     """Raise NotSupported for -w on a capture, which has an end."""
     if host.fs.replies is not None:

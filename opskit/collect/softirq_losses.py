@@ -11,16 +11,17 @@ from typing import TYPE_CHECKING
 
 from opskit.collect.cpu_use import cpu_use
 from opskit.errors import NotSupported
+from opskit.host import Host
 from opskit.interrupts import Guard, Interruptible
+from opskit.proc.files.cpu_times import parse_cpu_times
 from opskit.proc.files.schedstat import parse_schedstat
 from opskit.proc.files.stat import parse_stat
-from opskit.proc.fs import optional
+from opskit.proc.fs import ProcFS, optional
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping
 
     from opskit.collect.cpu_use import CpuUse
-    from opskit.host import Host
     from opskit.proc.files.cpu_times import CpuTime
     from opskit.proc.kernel.children import Child, Send
 
@@ -31,6 +32,7 @@ _LATE_S, _LATE = 0.3, 0.2  # of the time that there is: how long to wait for an 
 _USED = 0.9  # of the time that there is: a busy CPU comes late to the last round
 _SPINS = 0.5  # of that time, at most
 _STEALS = 0.02  # of a CPU: the hypervisor's part, which a thread may see as a loss too
+_NOW_S = 0.4
 _LEAST_NS = 5_000_000  # on the CPU: from less, nothing follows
 
 
@@ -65,27 +67,25 @@ def measuring_losses(
     if not cpus or rounds <= 0:
         yield dict
         return
+    from opskit.proc.kernel.children import start_child
+
+    apart_s = max(usable_s / rounds, _ROUND_S)
+    late_s = min(_LATE_S, _LATE * (until_s - begun_s))
     threads = dict(_softirq_threads(host, cpus))
     before = _thread_times(host, threads)
+    children: dict[Child, int] = {}
 
-    def end(lost_on: Callable[[], Mapping[int, float | None]]) -> dict[int, float]:
+    def end() -> dict[int, float]:
         after = _thread_times(host, threads)
         elapsed_ms = (host.monotonic() - begun_s) * 1000
         found = {}
-        for cpu, lost in lost_on().items():
+        for child, cpu in children.items():
+            lost = _answer(child, until_s + late_s - host.monotonic())
             if lost is not None:
                 in_thread = min(max((after.get(cpu, 0.0) - before.get(cpu, 0.0)) / elapsed_ms, 0.0), 1.0)
                 found[cpu] = in_thread + (1 - in_thread) * lost
         return found
 
-    if host.is_recorded:
-        yield lambda: end(lambda: {cpu: optional(host.fs.calls.ask, lost_share, cpu) for cpu in cpus})
-        return
-    from opskit.proc.kernel.children import start_child
-
-    apart_s = max(usable_s / rounds, _ROUND_S)
-    late_s = min(_LATE_S, _LATE * (until_s - begun_s))
-    children: dict[Child, int] = {}
     with Guard():
         try:
             with suppress(NotSupported):  # no process can be started
@@ -94,28 +94,26 @@ def measuring_losses(
                     begin_s = at * apart_s / len(cpus)
                     children[start_child(partial(_on_cpu, cpu, begin_s, rounds, apart_s))] = cpu
             with Interruptible():
-                yield lambda: end(
-                    lambda: {
-                        cpu: _answer(child, until_s + late_s - host.monotonic()) for child, cpu in children.items()
-                    }
-                )
+                yield end
         finally:
             for child in children:
                 child.end()
 
 
-def lost_share(cpu: int) -> float | None:
-    """The share of its time that interrupts take of a thread on this CPU now, for a tenth of a second; None: it got no time."""
-    from opskit.proc.kernel.children import start_child
+def recorded_losses(host: Host, before: Mapping[int, CpuTime], but: Collection[int]) -> dict[int, float]:
+    """The shares on a capture, at the end of a window that began with `before`: they were measured when it was made."""
+    now = host.fs.maybe(parse_cpu_times, "stat", default={})
+    hot = worth_measuring(before, now, but) if host.is_own and accounts_irqs(before) is False else []
+    nothing: dict[int, float] = {}
+    return optional(host.fs.calls.ask, losses_now, tuple(hot), default=nothing) if hot else nothing
 
-    try:
-        child = start_child(partial(_on_cpu, cpu, 0.0, round(_MOST_S / _ROUND_S), _ROUND_S))
-    except NotSupported:
-        return None
-    try:
-        return _answer(child, _MOST_S + _LATE_S)
-    finally:
-        child.end()
+
+def losses_now(cpus: tuple[int, ...]) -> dict[int, float]:
+    """Measure on this machine, for less than half a second."""
+    host = Host(ProcFS())
+    with measuring_losses(host, cpus, host.monotonic() + _NOW_S) as losses:
+        host.sleep(_NOW_S)
+        return losses()
 
 
 def _softirq_threads(host: Host, cpus: Collection[int]) -> Iterator[tuple[int, int]]:

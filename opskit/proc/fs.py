@@ -87,6 +87,8 @@ def optional(call: Callable[..., T], *arguments: object, default: object = None)
 class ProcFS:
     """This machine's kernel files by their paths. Another source (TreeFS, a recording) overrides the `primitives` alone."""
 
+    small_read_bytes = 4096  # a small read of a process's memory takes so much of it
+
     def __init__(self, proc: str = "/proc", root: str = "/") -> None:
         self.proc = proc.rstrip("/") or "/"
         self.root = root.rstrip("/")

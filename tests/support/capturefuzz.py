@@ -6,10 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 from captures import entry, full_tape, plain_tar
 
+from opskit.jvm.attach.recorded import why_failed
 from opskit.proc.recorded import manifest
 from opskit.proc.recorded.layout import ODD, RANGES, REFUSED, SHAPES
 from opskit.proc.recorded.packing import pack
+from opskit.proc.recorded.replies import parse_times
 from opskit.proc.recorded.store import unpack
+from opskit.proc.recorded.tape import Failure
 from opskit.proc.recorded.unarchive import read_archive
 
 if TYPE_CHECKING:
@@ -68,6 +71,10 @@ def register(target: Callable[..., Any]) -> None:
     )
     target("capture manifest", MANIFEST, words=[b"null", b"1e999", b'"marks": [', b'"origin": {', b"\\ud800"])(
         lambda data: manifest.parse_manifest(data, "x")
+    )
+    target("capture reply times", b"threads 1763948000.123\nthreads-2 1763948001.125\n")(parse_times)
+    target("capture reply failure", b"stopped\ncannot attach\nline", b"\nno rights")(
+        lambda data: why_failed(Failure(5, data.decode("latin-1")))
     )
     small = plain_tar(entry("manifest.json", MANIFEST[:20]), entry("tree/" + "a" * 120, b"1"), entry("./tree/b", b""))
     target("capture archive", small[:6144], words=[b"ustar\0", b"ustar  \0", b"../", b"00000000013\0", b"12 path=x\n"])(

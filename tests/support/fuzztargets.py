@@ -14,6 +14,7 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import answerfuzz
 import capturefuzz
 import click
 import clockfuzz
@@ -1412,6 +1413,7 @@ target("option interval", b"0.25", b"250ms")(lambda data: dump_files.read_interv
 
 jmxagentfuzz.register(text_target, target, text)
 capturefuzz.register(target)
+answerfuzz.register(target)
 
 
 def every_line_of(samples: Iterable[bytes]) -> list[bytes]:

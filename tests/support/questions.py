@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 PACKAGE = Path(__file__).resolve().parent.parent.parent / "opskit"
+_QUESTIONS_ELSEWHERE = ("read_rights", "our_", "devices_here", "losses_now", "listener_at", "ask_program")
 _ASKS = ("ask", "ask_kernel")
 _PASSED_ON = ("optional", "partial")
 _KERNEL = "opskit.proc.kernel"
+_WORDS = (".ask", "ask_kernel", "proc.kernel", "ProcFS(", *_QUESTIONS_ELSEWHERE)
 
 
 class Use(NamedTuple):
@@ -23,12 +25,12 @@ class Use(NamedTuple):
 
 @cache
 def uses() -> dict[str, Use]:
-    """Each file of opskit outside proc/kernel, by its path."""
+    """Each file of opskit outside proc/kernel that may ask, by its path."""
     found = {}
     for path in sorted(PACKAGE.rglob("*.py")):
-        relative = str(path.relative_to(PACKAGE))
-        if not relative.startswith("proc/kernel/"):
-            found[relative] = _use(ast.parse(path.read_text(encoding="utf-8")), relative)
+        relative, text = str(path.relative_to(PACKAGE)), path.read_text(encoding="utf-8")
+        if not relative.startswith("proc/kernel/") and any(word in text for word in _WORDS):
+            found[relative] = _use(ast.parse(text), relative)
     return found
 
 

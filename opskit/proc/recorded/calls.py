@@ -17,6 +17,7 @@ from opskit.proc.recorded.tape import CALL, Failure
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from opskit.proc.fs import ProcFS
     from opskit.proc.recorded.fs import TapeFS
     from opskit.proc.recorded.network import TapeNetwork
 
@@ -65,7 +66,14 @@ class TapeCalls(Calls):
                 raise OSError(errno.ENODATA, NOT_CAPTURED) from None
             held = self._put(ask)
             fs.tape.keep(CALL, key, held)
-        return _given(held, returns)
+        return given(held, returns)
+
+    def work_out(
+        self, fs: ProcFS, name: str, returns: str, arguments: tuple[object, ...], make: Callable[[ProcFS], T]
+    ) -> T:
+        """What was made of the files. Raises its error."""
+        found: T = self.answer(name, returns, arguments, make)
+        return found
 
     @property
     def mark(self) -> int:
@@ -95,7 +103,8 @@ def kept_of(answer: Any) -> Any:
     return ["answer", encode(answer)]
 
 
-def _given(held: Any, returns: str) -> Any:
+def given(held: Any, returns: str) -> Any:
+    """What the tape has, as an answer of a type. Raises its error, and BadInput for what is neither."""
     if isinstance(held, Failure):
         raise OSError(held.errno, held.why or f"error {held.errno}")
     kind, *rest = held if type(held) is list and held else [""]
@@ -103,4 +112,4 @@ def _given(held: Any, returns: str) -> Any:
         return decode(rest[0], returns)
     if kind == "error" and len(rest) == 2 and all(type(each) is str for each in rest) and rest[0] in _ERRORS:
         raise _ERRORS[rest[0]](rest[1])
-    raise BadInput("the capture", "a recorded answer is neither an answer nor an error", found=repr(held)[:120])
+    raise BadInput("the capture", "a recorded answer is neither an answer nor an error")

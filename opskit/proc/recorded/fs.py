@@ -31,6 +31,8 @@ NOT_CAPTURED = "not in the capture"
 class TapeFS(ProcFS):
     """A captured tree, at the mark of its clock. What nobody asked for when it was captured is refused: it is unknown."""
 
+    small_read_bytes = 64
+
     def __init__(self, tape: Tape, clock: TapeClock, source: ProcFS | None = None) -> None:
         super().__init__(tape.origin.proc, tape.origin.root or "/")
         self.tape, self.clock, self.source = tape, clock, source
@@ -42,7 +44,7 @@ class TapeFS(ProcFS):
         self.replies = Replies(tape, clock, source)
         self._is_tree = bool(tape.origin.root) or self.proc != "/proc"
         self._departed = Departed(tape, self.proc)
-        self._parts = Parts(tape, self._failure)
+        self._parts = Parts(tape, self.failure_of)
 
     def is_own(self) -> bool:
         """Whether it was so on the captured machine. No PID here is one there: see Host.prove_own."""
@@ -230,11 +232,11 @@ class TapeFS(ProcFS):
         try:
             answer = ask(self.source)
         except OSError as error:
-            answer = self._failure(error, key)
+            answer = self.failure_of(error, key)
         self.tape.keep(kind, key, answer)
         return answer
 
-    def _failure(self, error: OSError, path: str) -> Failure:
+    def failure_of(self, error: OSError, path: str) -> Failure:
         """An error of the source, as it is kept."""
         number = error.errno or errno.EIO
         is_refused = isinstance(error, PermissionError) and number not in (errno.EACCES, errno.EPERM)
@@ -249,7 +251,7 @@ class TapeFS(ProcFS):
             found, data = source.read_untrusted(directory, name, limit_bytes)
         except OSError as error:
             if error.errno != errno.EFBIG:  # that depends on the limit: the size is kept instead
-                self.tape.keep(kinds.UNTRUSTED, path, self._failure(error, path))
+                self.tape.keep(kinds.UNTRUSTED, path, self.failure_of(error, path))
                 return
             self.tape.keep(kinds.UNTRUSTED, path, True)
             self.file_id_at(path)
@@ -267,7 +269,7 @@ class TapeFS(ProcFS):
         try:
             names = tuple(source.names_at(path, most))
         except OSError as error:
-            self.tape.keep(kinds.NAMES, path, self._failure(error, path))
+            self.tape.keep(kinds.NAMES, path, self.failure_of(error, path))
         else:
             self.tape.keep(kinds.NAMES if len(names) < most else kinds.SOME, path, names)
             return list(names)

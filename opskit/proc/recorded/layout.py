@@ -17,13 +17,10 @@ from opskit.records import NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-FIELD, _NUMBER, _MAYBE, _OCTAL, _FLAG = (
-    r"[^\t\n]*",
-    r"-?[0-9]{1,20}",
-    r"(?:-|-?[0-9]{1,20})",
-    r"[0-7]{1,11}",
-    r"(?:yes|no)",
-)
+# Numbers that no kernel gives would overflow in functions that take C's.
+FIELD, _NUMBER, _MAYBE, _FLAG = r"[^\t\n]*", r"[0-9]{1,20}", r"(?:-|[0-9]{1,20})", r"(?:yes|no)"
+_OCTAL, _TIME_NS = r"[0-7]{1,10}", r"-?[0-9]{1,19}"
+_STAT_NUMBERS = {"inode": _NUMBER, "mode": "[0-9]{1,9}", "uid": "[0-9]{1,10}", "gid": "[0-9]{1,10}", "ctime_ns": _TIME_NS, "mtime_ns": _TIME_NS}  # fmt: skip
 _FAILURE = rf"\t[0-9]{{1,9}}\t[A-Z0-9]*\t(?:-|refused|counted|refused,counted)(?:\t{FIELD})?"
 _FLAGS = {True: "yes", False: "no"}
 _ENTRY_KINDS = {(False, False): "-", (True, False): "d", (False, True): "l", (True, True): "b"}
@@ -147,7 +144,7 @@ def _numbers(fields: list[str]) -> list[int]:
 
 _STAT = Shape(
     FileId._fields,
-    rf"(?:\t{_NUMBER}){{{len(FileId._fields)}}}",
+    "".join(rf"\t{_STAT_NUMBERS.get(name, '[0-9]{1,19}')}" for name in FileId._fields),
     _file_id,
     _each(lambda row: FileId._make(_numbers(row[1:]))),
 )
@@ -162,7 +159,7 @@ SHAPES = {
     kinds.NAMES: _NAMES,
     kinds.SOME: _NAMES,
     kinds.PAGES: Shape(
-        ("pages",), rf"\t{_NUMBER}", lambda answer: [f"\t{answer}"], _each(lambda row: int(row[1]))  # a number: checked
+        ("pages",), r"\t[0-9]{1,19}", lambda answer: [f"\t{answer}"], _each(lambda row: int(row[1]))  # a number: checked
     ),
     kinds.ENTRIES: Shape(("entries",), r"(?:\t[^\n]*)?", _entries, _each(_read_entries), r"\t(?![-dlb])"),
     kinds.FDS: Shape(("fd", "mode", "target"), rf"(?:\t{FIELD}\t{_OCTAL}\t{FIELD})?", _fds, _read_fds),
@@ -205,7 +202,6 @@ def range_row(offset: int, answer: Failure) -> str:
 
 def failure_in(fields: list[str]) -> Failure:
     """The failure of its errno, name, flags and reason."""
-    number, _, how, *why = fields
-    return Failure(
-        int(number), unescaped(why[0]) if why else None, "refused" in how, "counted" in how
-    )  # a number: checked
+    written, _, how, *why = fields
+    number = int(written)  # a number: checked
+    return Failure(number, unescaped(why[0]) if why else None, "refused" in how, "counted" in how)

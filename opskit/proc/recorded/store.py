@@ -69,8 +69,12 @@ class Answers(MutableMapping[str, "list[dict[str, Any]]"]):
 
 
 def load_capture(path: str) -> Tape:
-    """The content of a capture: a .tar.gz, or - for standard input. Raises BadInput, NotPermitted."""
+    """The content of a capture: a .tar.gz, or a directory where it was unpacked, or - for standard input. Raises BadInput, NotPermitted."""
     source = user_files.source_name(path)
+    if user_files.is_directory(path):
+        from opskit.proc.recorded.unpacked import read_directory
+
+        return unpack(read_directory(path), source)
     return unpack(read_archive(source, user_files.capture_chunks(path)), source)
 
 

@@ -128,6 +128,8 @@ def index(name, data):
         pytest.param("calls.jsonl", b'{"ask":"f()","answer":1}\n{"ask":"f()","answer":2}\n', "calls.jsonl:2: a question", id="a question twice"),
         pytest.param("calls.jsonl", b"{'ask'}\n", "is not JSON", id="no JSON"),
         pytest.param("calls.jsonl", b'{"ask":"f()","answer":NaN}\n', "NaN is not a number", id="NaN"),
+        pytest.param("calls.jsonl", b'{"ask":"f()","answer":1e999}\n', "1e999 is not a number", id="infinite"),
+        pytest.param("calls.jsonl", b'{"ask":"f()","answer":"\xed\xa0\x80"}\n', "is not JSON", id="half a surrogate pair as bytes"),
         pytest.param("calls.jsonl", b'{"ask":"f()","answer":' + b"[" * 100_000 + b"\n", "nested too deeply", id="deep"),
         pytest.param("calls.jsonl", b'{"ask":"f()","answer":' + b"9" * 100_000 + b"}\n", "more than 400 digits", id="many digits"),
     ],
@@ -222,7 +224,7 @@ def test_bombs_are_refused_early(head, mib, what):
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 120 << 10
 
 
-def test_devices_directories_and_fifos_are_refused(tmp_path, monkeypatch):
+def test_devices_and_fifos_are_refused(tmp_path, monkeypatch):
     """No read of them waits."""
     fifo = tmp_path / "fifo"
     os.mkfifo(fifo)
@@ -247,3 +249,14 @@ def test_capture_in_a_pipe_is_read():
         assert load_capture(f"/dev/fd/{read_end}").origin == TAPE.origin
     finally:
         os.close(read_end)
+
+
+def test_command_ends_with_one_line(inprocess, tmp_path):
+    """Exit code 2; a name in the archive cannot act on the terminal."""
+    path = tmp_path / "x.tar.gz"
+    path.write_bytes(archive_of(MANIFEST, entry("tree/\x1b[31m\n/../a")))
+    done = inprocess("--from", str(path), "jvms")
+    assert (done.code, done.out) == (2, "")
+    (line,) = done.err.splitlines()
+    assert line.startswith(f"opskit: {path}: has a name that leads out of its directory; ")
+    assert "\x1b" not in line

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import json
+import os
 import shutil
 import subprocess
 import tarfile
@@ -12,19 +14,24 @@ from captures import MARKS, capture_bytes, content, full_tape
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from opskit.errors import BadInput
 from opskit.proc.file_id import FileId
 from opskit.proc.file_space import Space
+from opskit.proc.fs import ProcFS
 from opskit.proc.recorded import tape as kinds
+from opskit.proc.recorded.manifest import manifest_of, read_for_manifest
 from opskit.proc.recorded.packing import pack
 from opskit.proc.recorded.store import load_capture, unpack
 from opskit.proc.recorded.tape import Failure, Origin, Tape
 from opskit.proc.recorded.unarchive import read_archive
+from opskit.recorded_host import RecordedHost
 
 NAMES = st.binary(max_size=12).map(lambda data: data.decode("utf-8", "surrogateescape")) | st.text(
     st.characters(exclude_categories=["Cs"]), max_size=8
 )
 PATHS = st.lists(st.sampled_from(("a", "b", "", ".", "..", "1", "-x", "\\x2d")) | NAMES, max_size=4).map("/".join)
 NUMBERS = st.integers(-(10**19), 10**20 - 1)
+COUNTS = st.integers(0, (1 << 63) - 1)
 BYTES = st.binary(max_size=8)
 JSON = st.recursive(
     st.none() | st.booleans() | NUMBERS | st.floats(allow_nan=False, allow_infinity=False) | NAMES,
@@ -32,13 +39,14 @@ JSON = st.recursive(
     max_leaves=5,
 )
 FAILURES = st.builds(Failure, st.integers(0, 133), st.none() | NAMES, st.booleans(), st.booleans())
-STATS = st.builds(FileId, *[NUMBERS] * len(FileId._fields))
+TIMES = st.integers(-(1 << 63), (1 << 63) - 1)
+STATS = st.builds(FileId, *([COUNTS] * 2), *([st.integers(0, 10**9 - 1)] * 3), *([COUNTS] * 2), TIMES, COUNTS, TIMES)
 ANSWERS = {
     kinds.FILE: BYTES, kinds.LINK: BYTES, kinds.STAT: STATS, kinds.LSTAT: STATS, kinds.NAMES: st.lists(NAMES, max_size=3).map(tuple),
-    kinds.SOME: st.lists(NAMES, max_size=3).map(tuple), kinds.PAGES: NUMBERS,
+    kinds.SOME: st.lists(NAMES, max_size=3).map(tuple), kinds.PAGES: COUNTS,
     kinds.ENTRIES: st.lists(st.tuples(NAMES, st.booleans(), st.booleans()), max_size=3).map(tuple),
-    kinds.FDS: st.lists(st.tuples(BYTES, BYTES, st.integers(0, 0o177777)), max_size=3).map(tuple),
-    kinds.SPACE: st.builds(Space, st.booleans(), NUMBERS, st.none() | NUMBERS, NUMBERS, NUMBERS, st.none() | NUMBERS, NUMBERS),
+    kinds.FDS: st.lists(st.tuples(BYTES, BYTES, st.integers(0, 0o1777777777)), max_size=3).map(tuple),
+    kinds.SPACE: st.builds(Space, st.booleans(), COUNTS, st.none() | COUNTS, COUNTS, COUNTS, st.none() | COUNTS, COUNTS),
     kinds.WRITABLE: st.booleans(), kinds.OPENED: st.just(True), kinds.UNTRUSTED: st.just(True),
     kinds.RANGES: st.dictionaries(st.integers(0, 10**20 - 1), BYTES | FAILURES, max_size=3), kinds.CALL: JSON, kinds.REPLY: BYTES,
 }  # fmt: skip
@@ -133,6 +141,46 @@ def test_python_packs_it_again(tape, archive, tmp_path):
             info.size, info.mtime = len(data), 1.5
             made.addfile(info, io.BytesIO(data))
     assert content(load_capture(str(again))) == content(tape)
+
+
+def test_unpacked_capture_is_read(tape, archive, tmp_path):
+    """The directory, or the one above it; not a link in it, and no FIFO is waited for."""
+    inner = tmp_path / "x"
+    inner.mkdir()
+    subprocess.run(["tar", "xzf", archive, "-C", inner], check=True)
+    assert content(load_capture(str(inner))) == content(load_capture(f"{tmp_path}/")) == content(tape)
+    for make, what in (
+        (lambda path: path.symlink_to("/etc/passwd"), "has a symbolic link"),
+        (os.mkfifo, "is not a plain file"),
+        (lambda path: path.symlink_to("/proc"), "has a symbolic link"),
+    ):
+        make(inner / "tree" / "new")
+        with pytest.raises(BadInput, match=what):
+            load_capture(str(inner))
+        (inner / "tree" / "new").unlink()
+    with pytest.raises(BadInput, match="without manifest"):
+        load_capture(str(inner / "tree" / "proc"))
+
+
+def test_manifest_says_who_made_it_where_and_when(archive):
+    """For people and other tools; what the machine did not tell is null."""
+    with tarfile.open(archive) as found:
+        about = json.load(found.extractfile("manifest.json"))
+    assert {name: about[name] for name in ("opskit_capture", "host", "kernel", "boot_id", "processes", "hidden_values")} == {
+        "opskit_capture": 1, "host": "web-1", "kernel": "5.14.0", "boot_id": None, "processes": ["shop", "a\nb"], "hidden_values": 3,
+    }  # fmt: skip
+    assert about["reader"] == {"uid": 0, "gid": 0, "namespaces": {"pid": "pid:[4026531836]"}}
+    assert about["marks"] == [mark._asdict() for mark in MARKS]
+
+
+def test_manifest_reads_the_machine():
+    """A recording keeps what its manifest tells."""
+    tape = Tape(Origin(), MARKS)
+    read_for_manifest(RecordedHost(tape, ProcFS()).fs)
+    about = json.loads(manifest_of(tape))
+    assert about["kernel"] == os.uname().release
+    assert len(about["boot_id"]) == 36
+    assert about["reader"]["namespaces"]["pid"] == os.readlink("/proc/self/ns/pid")
 
 
 def test_indexes_wait_until_they_are_asked_for(archive):

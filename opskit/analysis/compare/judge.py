@@ -1,0 +1,219 @@
+"""What differs between two machines: match the facts, leave out noise and identities, fold echoes, rank. Pure."""
+
+from __future__ import annotations
+
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING
+
+from opskit.analysis.compare.echoes import EFFECT_OF, causes_of, is_of_kernel, may_explain
+from opskit.analysis.compare.identity import is_identity, without_identity
+from opskit.analysis.compare.pairing import pair_jvms
+from opskit.analysis.compare.result import Difference, Echo, Result
+from opskit.analysis.compare.significance import NEUTRAL, differ, size_of
+from opskit.collect.compare.facts import CLASSES, CONFIGURED, MEASURED, NO_RATES
+from opskit.words import HIDDEN
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from opskit.collect.compare.facts import Fact, Facts, Known
+
+_HIDDEN = (HIDDEN, "[hidden]", "***")
+_MOST_UNKNOWN = 200
+_SAME_MEMORY = 0.02
+# The order of configured differences: what explains most stands first.
+_AREAS = ("JDK", "collector", "heap", "flags", "cgroup", "limits", "scheduling", "environment", "kernel", "sysctl", "mounts", "libraries", "process", "properties", "CPU", "memory", "clock", "disk", "system")  # fmt: skip
+
+
+class _Tally:
+    """The differences so far, and how many facts are no difference."""
+
+    def __init__(self) -> None:
+        self.found: list[Difference] = []
+        self.equal = self.noise = self.own = 0
+        self.unknown: list[tuple[str, str]] = []
+
+
+def judge(facts: Facts, words: Sequence[str] = ()) -> Result:
+    """Compare the machines, and the JVMs that belong together. Raises NotComparable."""
+    pairs, unpaired = pair_jvms(facts, words)
+    tally = _Tally()
+    sides = facts.bad, facts.good
+    _compare(tally, facts.bad.known, facts.good.known, None, (sides[0].identity, sides[1].identity))
+    for number, pair in enumerate(pairs):
+        own = tuple((*side.identity, *jvm.identity) for side, jvm in zip(sides, pair))
+        _compare(tally, pair.bad.known, pair.good.known, number, (own[0], own[1]))
+    folded = _explained(_folded(tally.found))
+    has_rates = all(side.window_s > 0 for side in sides)
+    unknown = [(f"{what} ({side.label})", why) for side in sides for what, why in side.known.missing if why != NO_RATES]
+    unknown += [(f"rates and shares of {side.label}", NO_RATES) for side in sides if side.window_s <= 0]
+    unknown += [
+        (f"{what} of {jvm.main} ({side.label})", why)
+        for side, jvms in zip(sides, zip(*pairs))
+        for jvm in jvms
+        for what, why in jvm.known.missing
+    ]
+    return Result(
+        facts, pairs, sorted(folded, key=_rank), tally.equal, tally.noise, tally.own,
+        [*unknown, *tally.unknown][:_MOST_UNKNOWN], has_rates, unpaired,
+    )  # fmt: skip
+
+
+def _compare(
+    tally: _Tally, bad: Known, good: Known, jvm: int | None, own: tuple[tuple[str, ...], tuple[str, ...]]
+) -> None:
+    keys = [*bad.facts, *(key for key in good.facts if key not in bad.facts)]
+    kernels = (bad.facts.get("kernel.release"), good.facts.get("kernel.release"))
+    other_kernel = None not in kernels and kernels[0] != kernels[1]
+    for key in keys:
+        one, other = bad.facts.get(key), good.facts.get(key)
+        if is_identity(key):
+            tally.own += 1
+        elif without_effect(bad, good, key):
+            tally.equal += 1
+        elif one is None or other is None:
+            present, lacking = (one or other), bad if one is None else good
+            is_known = key.startswith(lacking.whole) and not (is_of_kernel(key) and not other_kernel)
+            if present is not None and is_known and present.class_ != MEASURED:
+                tally.found.append(_difference(present, one, other, jvm))
+            elif present is not None:
+                tally.unknown.append((present.name, "one side alone has it"))
+        elif one.class_ == MEASURED:
+            _measure(tally, one, other, jvm)
+        elif _is_same(one, other):
+            tally.equal += 1
+        elif _is_hidden(one) or _is_hidden(other):
+            tally.unknown.append((one.name, "its value was redacted"))
+        elif _without(one, own[0]) == _without(other, own[1]):
+            tally.own += 1
+        else:
+            tally.found.append(_difference(one, one, other, jvm))
+
+
+def _measure(tally: _Tally, one: Fact, other: Fact, jvm: int | None) -> None:
+    if one.value == other.value:
+        tally.equal += 1
+    elif differ(one, other):
+        worse = None if one.key in NEUTRAL else float(one.value) > float(other.value)
+        tally.found.append(_difference(one, one, other, jvm)._replace(size=size_of(one, other), is_worse=worse))
+    else:
+        tally.noise += 1
+
+
+def _difference(fact: Fact, bad: Fact | None, good: Fact | None, jvm: int | None) -> Difference:
+    return Difference(
+        fact.class_, fact.area, fact.key, fact.name, bad and bad.value, good and good.value, fact.unit, jvm
+    )
+
+
+def _is_same(one: Fact, other: Fact) -> bool:
+    if one.key == "host.memory":  # what the firmware and the kernel keep for themselves varies
+        return abs(float(one.value) - float(other.value)) < _SAME_MEMORY * max(float(one.value), float(other.value))
+    return one.value == other.value
+
+
+def _is_hidden(fact: Fact) -> bool:
+    return isinstance(fact.value, str) and any(mark in fact.value for mark in _HIDDEN)
+
+
+def _without(fact: Fact, own: Sequence[str]) -> object:
+    is_named = isinstance(fact.value, str) and fact.key.partition(".")[0] in (
+        "property",
+        "agent",
+        "flag",
+        "boot",
+        "mount",
+        "jvm_mount",
+        "variable",
+        "sysctl",
+    )
+    return without_identity(fact.value, own) if is_named and isinstance(fact.value, str) else fact.value
+
+
+def _folded(found: Sequence[Difference]) -> list[Difference]:
+    """The differences that follow from no other one, with their echoes; flags that change nothing are left out."""
+    keys = {(each.jvm, each.key): each for each in found}
+    roots: dict[int, list[Difference]] = {id(each): [] for each in found}
+    for each in found:
+        root = _root_of(each, keys)
+        if root is not each:
+            roots[id(root)].append(each)
+            roots.pop(id(each), None)
+    kept = []
+    for each in found:
+        if id(each) in roots:
+            echoes = tuple(Echo(one.key, one.name, one.bad, one.good, one.unit) for one in roots[id(each)])
+            kept.append(each._replace(echoes=echoes))
+    return kept
+
+
+def _root_of(difference: Difference, keys: dict[tuple[int | None, str], Difference]) -> Difference:
+    """The difference that this one follows from in the end; itself where there is none."""
+    at, passed = difference, {difference.key}
+    while True:
+        cause = _cause(at, keys, passed)
+        if cause is None:
+            return at
+        passed.add(cause.key)
+        at = cause
+
+
+def _cause(
+    difference: Difference, keys: dict[tuple[int | None, str], Difference], passed: set[str]
+) -> Difference | None:
+    jvms = (
+        (difference.jvm, None)
+        if difference.jvm is not None
+        else (None, *sorted({jvm for jvm, _ in keys if jvm is not None}))
+    )
+    if any(EFFECT_OF.get(key) == difference.key and jvm == difference.jvm for jvm, key in keys):
+        return None  # a flag has set it: that is the cause, and its effect stands for it
+    causes = causes_of(difference.key)
+    if (difference.bad is None or difference.good is None) and is_of_kernel(difference.key):
+        causes = ("kernel.release", *causes)
+    for pattern in causes:
+        for jvm in jvms:
+            for (of, key), each in keys.items():
+                if of == jvm and key not in passed and fnmatchcase(key, pattern) and _agree(difference, each):
+                    return each
+    return None
+
+
+def _agree(echo: Difference, cause: Difference) -> bool:
+    """Whether measured ones are worse on one side; a symptom is no echo of a setting."""
+    if echo.class_ != MEASURED:
+        return cause.class_ != MEASURED
+    if cause.class_ != MEASURED:
+        return False
+    if None in (echo.is_worse, cause.is_worse) or echo.key in ("host.cpu.user",):
+        return True
+    return echo.is_worse == cause.is_worse
+
+
+def _explained(found: list[Difference]) -> list[Difference]:
+    """The measured differences with the configured ones and those of the host that may explain them."""
+    settings = [each for each in found if each.class_ != MEASURED]
+    made = []
+    for each in found:
+        if each.class_ == MEASURED:
+            near = [one for one in settings if one.jvm in (None, each.jvm) or each.jvm is None]
+            causes = [one.key for one in sorted(near, key=_rank) if may_explain(each.key, one.key)]
+            each = each._replace(explained_by=tuple(dict.fromkeys(causes))[:5])
+        made.append(each)
+    return made
+
+
+def without_effect(bad: Known, good: Known, key: str) -> bool:
+    """Whether a flag's effect is known, and the same on both sides."""
+    effect = EFFECT_OF.get(key)
+    one, other = (known.facts.get(effect) if effect else None for known in (bad, good))
+    return one is not None and other is not None and one.value == other.value
+
+
+def _rank(each: Difference) -> tuple[object, ...]:
+    place = CLASSES.index(each.class_)
+    if each.class_ == MEASURED:
+        # What is worse on BAD comes first, a machine's own after a JVM's of the same size.
+        return place, {True: 0, None: 1, False: 2}[each.is_worse], -each.size, each.jvm is None, each.key
+    area = _AREAS.index(each.area) if each.area in _AREAS else len(_AREAS)
+    return place, area if each.class_ == CONFIGURED else 0, -1 if each.jvm is None else each.jvm, area, each.key

@@ -1,0 +1,72 @@
+"""The facts of both sides of `opskit compare`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from opskit.collect.compare.counters import jvm_counters, machine_counters
+from opskit.collect.compare.facts import NO_RATES, Known, Machine
+from opskit.collect.compare.jvms import jvm_facts
+from opskit.collect.compare.machine import machine_facts
+from opskit.collect.compare.rates import jvm_rates, machine_rates
+from opskit.collect.sos.report import SosHost, sos_jvms
+from opskit.jvm.discover import survey
+from opskit.proc.fs import DENIED, GONE
+
+if TYPE_CHECKING:
+    from opskit.collect.compare.facts import Fact, JvmFacts
+    from opskit.host import Host
+
+_MOST_JVMS = 150
+_LOOKS = 4  # at the counters of a live machine
+
+
+def collect_side(host: Host, label: str, kind: str, window_s: float) -> Machine:
+    """What is compared of a machine. `window_s`: of the rates of a live one; a capture has its samples."""
+    if isinstance(host, SosHost):
+        jvms, denied = sos_jvms(host), 0
+    else:
+        found = survey(host.fs, host.clock_ticks)
+        jvms, denied = found.jvms[:_MOST_JVMS], len(found.denied)
+    looks = [machine_counters(host)]
+    by_pid = {jvm.pid: [jvm_counters(host, jvm)] for jvm in jvms}
+    for pause_s in _pauses(host, window_s):
+        host.sleep(pause_s)
+        looks.append(machine_counters(host))
+        for jvm in jvms:
+            by_pid[jvm.pid].append(jvm_counters(host, jvm))
+    known = machine_facts(host)
+    measured = [*machine_rates(looks)]
+    sides: list[JvmFacts] = []
+    for jvm in jvms:
+        try:
+            facts = jvm_facts(host, jvm)
+        except (*GONE, DENIED):
+            continue
+        seen = [each for each in by_pid[jvm.pid] if each is not None]
+        sides.append(facts._replace(known=_with(facts.known, [*jvm_rates(seen)] if seen else [])))
+    passed_s = looks[-1].at_s - looks[0].at_s
+    if passed_s <= 0:
+        known = known._replace(missing=(*known.missing, ("rates and shares", NO_RATES)))
+    return Machine(
+        label, kind, host.name, _time_of(host), len(looks), passed_s, _with(known, measured),
+        tuple(sides), (host.name,), denied,
+    )  # fmt: skip
+
+
+def _time_of(host: Host) -> str | None:
+    return None if isinstance(host, SosHost) else host.now().strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _with(known: Known, facts: list[Fact]) -> Known:
+    return known._replace(facts={**known.facts, **{fact.key: fact for fact in facts}})
+
+
+def _pauses(host: Host, window_s: float) -> list[float]:
+    """How long to wait between looks: through all samples of a capture; none in a copy."""
+    if not host.fs.is_live:
+        return []
+    if host.is_recorded:
+        marks = host.tape.marks  # type: ignore[attr-defined]
+        return [max(after.monotonic_s - before.monotonic_s, 1e-3) for before, after in zip(marks, marks[1:])]
+    return [window_s / _LOOKS] * _LOOKS

@@ -36,7 +36,7 @@ class Command:
 # What a capture runs of each command, so that all that a replay reads is in it: {pid} is each JVM, each process that was named, and
 # those that doctor names; {jvm} each JVM. Options that only show more, or choose among what was read, need no line.
 CAPTURED = {
-    "doctor": ("", "{pid}"),
+    "doctor": ("", "{jvm} --only jvms"),
     "pipes": ("--ends --fifos --threads", "--fill", "--by-user", "{pid} --fill"),
     "tcp": ("-v", "--listen", "{pid} -v"),
     "cswitch": ("", "{pid}"),
@@ -55,6 +55,12 @@ CAPTURED = {
     "compare": ("live live",),
     "safepoints": ("{jvm}",),
 }
+
+# What a capture with --ask runs as well, after JVMs have replied.
+CAPTURED_ASKED = (
+    "doctor --ask", "doctor {jvm} --ask", "jpmp {jvm}", "jpmp {jvm} --locks", "jmap-diff {jvm}", "mem {jvm} --ask", "jmx {jvm} --ask",
+    "tcp {jvm} --ask", "fds {jvm} --ask", "io {jvm} --ask", "cswitch {jvm} --ask",
+)  # fmt: skip
 
 COMMANDS = (
     Command("doctor", "Linux", "Find what is wrong with a host or process: every check at once."),

@@ -59,7 +59,7 @@ class LazyGroup(click.Group):
             return name, command, args[1:]
         if ctx.resilient_parsing:  # shell completion: it is a process, or will be
             return "doctor", self.get_command(ctx, "doctor"), args
-        pid = _process(ctx, name)
+        pid = _process(ctx, name, args[1:])
         if pid is None:
             ctx.fail(f"no such command or process {name!r}{_suggestion(name)}; opskit --help lists them")
         ctx.meta["opskit.word"] = name  # it outlives the PID, which is not searched for again
@@ -75,13 +75,13 @@ class LazyGroup(click.Group):
             formatter.write_dl([(f"{symptom}:", command) for symptom, command in SYMPTOMS], col_max=44)
 
 
-def _process(ctx: click.Context, word: str) -> int | None:
-    """The PID of the process that a word means which is no command."""
+def _process(ctx: click.Context, word: str, behind: list[str]) -> int | None:
+    """The PID of the process that a word means which is no command. `behind`: the words after it."""
     from opskit.checks.word import process_of_word
-    from opskit.commands.shared.machine import open_machine
+    from opskit.commands.shared.machine import open_machine, option_values
 
     with ctx.scope(cleanup=False):
-        return process_of_word(open_machine(None, None, None), word)
+        return process_of_word(open_machine(*option_values(behind, "--root", "--proc", "--from")), word)
 
 
 def _suggestion(name: str) -> str:

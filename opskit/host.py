@@ -75,6 +75,10 @@ class Host:
         """The effective uid and gid of opskit."""
         return os.geteuid(), os.getegid()
 
+    def step(self, seconds: float) -> None:
+        """Sleep before one of many looks in a window. A capture's clock always goes on: no sample is looked at twice."""
+        self.sleep(seconds)
+
     def pause(self, seconds: float) -> None:
         """Wait between two looks that must show the same. Unlike `sleep` it never ends a capture."""
         self.sleep(seconds)
@@ -115,6 +119,9 @@ class Host:
         """Raise NotPermitted unless a JVM of this tree can be asked."""
         if not self.can_ask:
             self.prove_own(pid)
+
+    def prove_here(self, asked_for: str) -> None:
+        """Raise NotSupported for a capture. `asked_for` names what only a running machine can do."""
 
     def prove_moving(self, asked_for: str) -> None:
         """Raise NotSupported for a copy. `asked_for` names the option that needs rates."""

@@ -27,8 +27,13 @@ class RecordedHost(Host):
         super().__init__(TapeFS(tape, self.clock, source))
         self.now, self.monotonic, self.sleep = self.clock.now, self.clock.monotonic, self.clock.sleep
         self.samples, self.sample_gap_s = len(tape.marks), self.clock.gap_s
+        self.own_cpu_s = float  # what a look costs decides how often there is one: here it costs nothing
         origin = tape.origin
         self.page_bytes, self.clock_ticks, self.machine = origin.page_bytes, origin.clock_ticks, origin.machine
+
+    def step(self, seconds: float) -> None:
+        """Sleep before one of many looks in a window."""
+        self.clock.step(seconds)
 
     def pause(self, seconds: float) -> None:
         """Wait between two looks that must show the same."""
@@ -55,6 +60,10 @@ class RecordedHost(Host):
     def can_ask(self) -> bool:
         """Whether JVMs could be asked when the capture was made: the replies, or what is missing, is on the tape."""
         return self.tape.origin.is_own
+
+    def prove_here(self, asked_for: str) -> NoReturn:
+        """Raise NotSupported: nothing is measured, traced or changed here in its stead."""
+        raise NotSupported(f"{asked_for}: this is a capture; it needs the machine itself")
 
     def prove_own(self, pid: int | None = None) -> NoReturn:  # noqa: ARG002
         """Raise NotPermitted: nothing can be sent to a captured process."""

@@ -35,6 +35,7 @@ OPENERS = {
     "proc/kernel/hiccups.py",
     "proc/kernel/http_post.py",
     "proc/kernel/perf_event.py",
+    "proc/recorded/unpacked.py",
     "proc/treefs.py",
     "proc/user_files.py",
     "proc/kernel/adjtimex.py",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from opskit.actions import outfile
-from opskit.proc.recorded.store import capture_chunks
+from opskit.proc.recorded.packing import capture_chunks
 
 if TYPE_CHECKING:
     from opskit.proc.recorded.tape import Tape
@@ -15,4 +15,4 @@ _MODE = 0o600  # command lines and environments of all users
 
 def save_capture(tape: Tape, path: str, option: str = "-o") -> None:
     """Write it as .tar.gz. Raises CannotWrite; an existing file then keeps its content."""
-    outfile.write_file(path, capture_chunks(tape), _MODE, option)
+    outfile.write_file(path, capture_chunks(tape), _MODE, option, _MODE)

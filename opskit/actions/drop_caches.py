@@ -27,6 +27,7 @@ _DROP_TIMEOUT_S = 600.0  # a second or two per million entries is usual
 
 def check_may_drop(host: Host, level: str, *, in_container: bool) -> None:
     """Raise NotPermitted or NotSupported, with the command that would work, unless we may drop this machine's caches."""
+    host.prove_here("--drop")
     if not host.is_own:
         where = f"{host.fs.proc} is another machine or pid namespace"
         raise NotPermitted(f"{where}, --drop is for this one only. {NOTHING}")

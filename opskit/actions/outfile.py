@@ -65,10 +65,12 @@ def check(path: str, option: str = "-o") -> None:
                 _check_names(spot, found)
 
 
-def write_file(path: str, data: bytes | Iterable[bytes], mode: int = 0o666, option: str = "-o") -> None:
+def write_file(
+    path: str, data: bytes | Iterable[bytes], mode: int = 0o666, option: str = "-o", kept: int = 0o777
+) -> None:
     """Write a file completely or not at all. Devices, FIFOs and our own fds (/dev/fd/3) are written directly.
 
-    `mode`: of a new file, before the umask. `option`: which named the file.
+    `mode`: of a new file, before the umask. `option`: which named the file. `kept`: permission bits that an existing file keeps.
 
     Raises CannotWrite, and an existing file then keeps its content. Only a kill (SIGKILL, a crash) while content is copied
     into a file that cannot be replaced leaves a partial file.
@@ -77,7 +79,7 @@ def write_file(path: str, data: bytes | Iterable[bytes], mode: int = 0o666, opti
     with _cannot_write(f"cannot write {path}", f"choose another place with {option}"), _walked(path) as spot:
         found = _target(spot)
         if spot.own_fd is None and (found is None or stat.S_ISREG(found.st_mode)):
-            _write_regular(spot, found, parts, mode)
+            _write_regular(spot, found, parts, mode, kept)
         else:
             fd = _reopened(spot) if spot.own_fd is None else spot.own_fd
             with open(fd, "wb", closefd=spot.own_fd is None) as file:
@@ -269,7 +271,7 @@ def _can_replace(spot: _Spot, found: os.stat_result | None) -> bool:
     return _may_write(spot.directory, os.W_OK | os.X_OK) and (found is None or os.geteuid() in (0, found.st_uid))
 
 
-def _write_regular(spot: _Spot, found: os.stat_result | None, parts: Iterable[bytes], mode: int) -> None:
+def _write_regular(spot: _Spot, found: os.stat_result | None, parts: Iterable[bytes], mode: int, kept: int) -> None:
     beside = found is None or _can_replace(spot, found)
     if beside:
         _remove_abandoned(spot.directory)
@@ -281,10 +283,10 @@ def _write_regular(spot: _Spot, found: os.stat_result | None, parts: Iterable[by
                 file.writelines(parts)
                 file.flush()
                 os.close(os.dup(file.fileno()))  # NFS reports a full disk on close
-            if name is not None and _renamed(file, name, spot, found, mode):
+            if name is not None and _renamed(file, name, spot, found, mode, kept):
                 name = None
             else:
-                _copy_into(spot, file)
+                _copy_into(spot, file, kept)
         finally:
             if name is not None:
                 with suppress(OSError):
@@ -311,7 +313,7 @@ def _temporary(directory: int, name: str | None) -> BinaryIO:
     return open(os.open(name, flags, 0o600, dir_fd=directory), "w+b")
 
 
-def _renamed(file: BinaryIO, name: str, spot: _Spot, found: os.stat_result | None, mode: int) -> bool:
+def _renamed(file: BinaryIO, name: str, spot: _Spot, found: os.stat_result | None, mode: int, kept: int) -> bool:
     """Rename the finished file; False if that is refused and the existing file can be written to instead."""
     try:
         if found is None:
@@ -319,7 +321,7 @@ def _renamed(file: BinaryIO, name: str, spot: _Spot, found: os.stat_result | Non
             os.umask(mask)
             os.fchmod(file.fileno(), mode & ~mask)
         else:
-            _take_on(file.fileno(), spot.handle, found)
+            _take_on(file.fileno(), spot.handle, found, kept)
         os.rename(name, spot.name, src_dir_fd=spot.directory, dst_dir_fd=spot.directory)
     except OSError as error:
         if found is None or error.errno not in _IN_PLACE_INSTEAD or not _may_write(spot.handle):
@@ -328,7 +330,7 @@ def _renamed(file: BinaryIO, name: str, spot: _Spot, found: os.stat_result | Non
     return True
 
 
-def _take_on(fd: int, old: int, found: os.stat_result) -> None:
+def _take_on(fd: int, old: int, found: os.stat_result, kept: int) -> None:
     """Copy owner, group, permission bits, ACL and attributes of the old file. Raises OSError if the new one would be more open."""
     made = os.fstat(fd)
     if (made.st_uid, made.st_gid) != (found.st_uid, found.st_gid):
@@ -339,11 +341,12 @@ def _take_on(fd: int, old: int, found: os.stat_result) -> None:
         if name in _KEPT or name.startswith("user."):
             with suppress(OSError):
                 os.setxattr(fd, name, os.getxattr(path, name))
-    if _ACL not in names:
+    keeps_acl = _ACL in names and kept == 0o777
+    if not keeps_acl:
         with suppress(OSError):  # the directory's default ACL
             os.removexattr(fd, _ACL)
-    os.fchmod(fd, stat.S_IMODE(found.st_mode) & ~(stat.S_ISUID | stat.S_ISGID))
-    if _ACL in names:
+    os.fchmod(fd, found.st_mode & (kept | stat.S_ISVTX))
+    if keeps_acl:
         os.setxattr(fd, _ACL, os.getxattr(path, _ACL))
 
 
@@ -356,13 +359,13 @@ def _check_names(spot: _Spot, found: os.stat_result) -> None:
         raise CannotWrite(f"{path} has {found.st_nlink} hard links, and others may make them in its directory")
 
 
-def _copy_into(spot: _Spot, file: BinaryIO) -> None:
+def _copy_into(spot: _Spot, file: BinaryIO, kept: int) -> None:
     """Copy the finished content into the existing file, which stays unchanged if there is no space."""
     _check_names(spot, cast("os.stat_result", spot.found))
     length = file.seek(0, os.SEEK_END)
     file.seek(0)
     with open(_reopened(spot), "wb", buffering=0) as target:
-        before = os.fstat(target.fileno()).st_size
+        before, before_mode = os.fstat(target.fileno()).st_size, os.fstat(target.fileno()).st_mode
         try:
             if length:
                 os.posix_fallocate(target.fileno(), 0, length)
@@ -370,6 +373,8 @@ def _copy_into(spot: _Spot, file: BinaryIO) -> None:
             os.ftruncate(target.fileno(), before)
             if error.errno not in (errno.EOPNOTSUPP, errno.EINVAL):
                 raise
+        if before_mode & 0o777 & ~kept:
+            os.fchmod(target.fileno(), before_mode & kept)
         while chunk := file.read(1 << 20):
             view = memoryview(chunk)
             while view:

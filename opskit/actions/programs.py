@@ -8,12 +8,13 @@ import signal
 from typing import TYPE_CHECKING
 
 from opskit.actions.child import abandon, wait_for
+from opskit.host import Host
 from opskit.interrupts import Guard, Interruptible
+from opskit.proc.fs import ProcFS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from opskit.host import Host
 
 _DIRECTORIES = ("/usr/bin", "/usr/sbin", "/bin", "/sbin")
 _LARGEST_BYTES = 256 << 10
@@ -22,6 +23,15 @@ _LARGEST_BYTES = 256 << 10
 def find_program(name: str) -> str | None:
     """Its path; None: it is not installed."""
     return next((path for each in _DIRECTORIES if os.access(path := f"{each}/{name}", os.X_OK)), None)
+
+
+def ask_program(words: tuple[str, ...], timeout_s: float) -> tuple[int | None, str] | None:
+    """(exit code, output) of a program of this machine; the code is None where it was killed after the timeout. None: it is not installed.
+
+    Raises OSError where it does not start.
+    """
+    path = find_program(words[0])
+    return None if path is None else program_output(Host(ProcFS()), path, words, timeout_s)
 
 
 def program_output(host: Host, path: str, words: Sequence[str], timeout_s: float) -> tuple[int | None, str]:

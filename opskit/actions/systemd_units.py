@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from opskit.actions.programs import find_program, program_output
+from opskit.actions.programs import ask_program
 from opskit.collect.host.units import COMMAND, parse_units
 from opskit.errors import NotSupported
 
@@ -23,10 +23,10 @@ def runs_systemd(host: Host) -> bool:
 
 def failed_units(host: Host) -> list[Unit]:
     """The units. Raises NotSupported with the reason where systemctl gives no answer; OSError."""
-    path = find_program(COMMAND[0])
-    if path is None:
+    answer = host.fs.calls.ask(ask_program, COMMAND, _TIMEOUT_S)
+    if answer is None:
         raise NotSupported("systemctl is not installed")
-    code, text = program_output(host, path, COMMAND, _TIMEOUT_S)
+    code, text = answer
     if code is None:
         raise NotSupported(f"systemctl did not end within {_TIMEOUT_S:g} s")
     if code:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from opskit.actions.programs import find_program, program_output
+from opskit.actions.programs import ask_program
 from opskit.collect.clock.answers import PARSERS, Answer
 
 if TYPE_CHECKING:
@@ -62,17 +62,17 @@ def _ask(host: Host, daemon: Daemon) -> Answer:
     nothing = Answer(daemon.name, words, pid=daemon.pid)
     if daemon.shares_network is False:
         return nothing._replace(problem="it runs in another network namespace")
-    path = find_program(words[0])
-    if path is None:
-        return nothing._replace(problem=f"{words[0]} is not installed")
     try:
-        code, text = program_output(host, path, words, _TIMEOUT_S)
+        said = host.fs.calls.ask(ask_program, words, _TIMEOUT_S)
     except OSError as error:
         return nothing._replace(problem=f"{words[0]}: {error.strerror}")
+    if said is None:
+        return nothing._replace(problem=f"{words[0]} is not installed")
+    code, text = said
     if code is None:
         return nothing._replace(problem=f"{words[0]} did not end within {_TIMEOUT_S:g} s")
     answer = PARSERS[words[0]](text, host.now().timestamp())
     if answer is None:
-        said = next((line.strip() for line in text.splitlines() if line.strip()), f"exit code {code}")
-        return nothing._replace(problem=f"{words[0]}: {said[:120]}")
+        first = next((line.strip() for line in text.splitlines() if line.strip()), f"exit code {code}")
+        return nothing._replace(problem=f"{words[0]}: {first[:120]}")
     return answer._replace(daemon=daemon.name, tool=words, pid=daemon.pid)

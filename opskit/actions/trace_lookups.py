@@ -54,6 +54,7 @@ _OWN_ROW = 0.05  # of all lookups: an ended process that did less shares the row
 
 def check_may_trace(host: Host) -> None:
     """Raise NotPermitted unless we may trace this machine and its PIDs are the kernel's own."""
+    host.prove_here("--culprit")
     if not host.is_own:
         raise NotPermitted(f"{host.fs.proc} is another machine or pid namespace: --culprit can only trace this one")
     if in_initial(host.fs, "pid") is False:

@@ -241,7 +241,7 @@ def _turns_of(host: Host, on_hang: Callable[[int], None]) -> tuple[Turns, KeptRe
     from opskit.proc.recorded.kept import KeptByMark
     from opskit.recorded_host import RecordedHost
 
-    assert isinstance(host, RecordedHost)
+    assert isinstance(host, RecordedHost)  # noqa: S101  (is_recorded says so)
     return OneByOne(host.clock), host.fs.kept or KeptByMark(host.clock)
 
 

@@ -70,8 +70,7 @@ def run_checks(host: Host, ask: Request, meanwhile: Callable[[], None] = lambda:
     heard = _Heard(ask, hanging)
     ask = ask._replace(checks=tuple(name for name in ask.checks if name not in hanging))
     try:
-        if host.is_recorded:
-            raise _NoChild
+        _prove_live(host)
         with scheduled_first():  # a machine whose CPUs are overloaded is looked at, too
             _run_in_child(host, ask, until_s, heard, meanwhile)
     except _NoChild:
@@ -96,6 +95,11 @@ def _crew(host: Host, ask: Request, until_s: float, send: Send) -> Crew:
 
 class _NoChild(Exception):  # noqa: N818
     """No process can be started, or none is needed."""
+
+
+def _prove_live(host: Host) -> None:
+    if host.is_recorded:
+        raise _NoChild
 
 
 def _run_in_child(host: Host, ask: Request, until_s: float, heard: _Heard, meanwhile: Callable[[], None]) -> None:

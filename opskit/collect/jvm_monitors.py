@@ -61,7 +61,7 @@ class MonitorWatch:
         self._watched: list[_Watched] = []
         self.closed = self.unlike = 0
         tables: dict[object, VmStructs] = {}
-        hotspot = [jvm for jvm in jvms if jvm.kind == HOTSPOT and host.fs.is_live and not host.is_recorded]
+        hotspot = [jvm for jvm in jvms if jvm.kind == HOTSPOT and host.fs.is_live]
         self.left_out = len(hotspot[_MOST_JVMS:])
         for jvm in hotspot[:_MOST_JVMS]:
             try:
@@ -88,9 +88,13 @@ class MonitorWatch:
         """The JVMs in which threads wait."""
         seconds = self._host.monotonic() - self._begun_s
         found = [Waits(each.jvm, seconds, each.waits, each.parties()) for each in self._watched if each.waits]
+        self.close()
+        return found
+
+    def close(self) -> None:
+        """Close the memory of the JVMs."""
         for each in self._watched:
             each.memory.close()
-        return found
 
 
 class _Watched:
@@ -140,9 +144,10 @@ class _Watched:
         tids = {thread: self._monitors.tid(thread) for thread in threads}
         outer = self._outer_tids() if self.jvm.ns_pid != self.jvm.pid else {tid: tid for tid in tids.values()}
         names = self._names(outer)
-        found = {}
+        found, fs = {}, self.host.fs
         for thread, tid in tids.items():
-            call = self.host.fs.maybe(parse_syscall, self.jvm.pid, "task", outer.get(tid, 0), "syscall")
+            text = fs.maybe(str, self.jvm.pid, "task", outer.get(tid, 0), "syscall", default="")
+            call = parse_syscall(text, fs.machine)
             found[thread] = Party(outer.get(tid, 0), names.get(tid) or f"thread {tid}", call and call.name)
         return found
 
@@ -156,14 +161,19 @@ class _Watched:
 
     def _names(self, outer: Mapping[int, int]) -> dict[int, str | None]:
         """The names by the JVM's TIDs: in full, else as the kernel has cut them."""
-        from opskit.jvm.memory.objects import Objects
+        from opskit.jvm.memory.flags import read_flags
+        from opskit.jvm.memory.objects import OBJECT_FLAGS, Objects
         from opskit.jvm.memory.threads import JavaThreads
 
         fs, pid = self.host.fs, self.jvm.pid
         comms = {tid: thread_name(fs, pid, each) for tid, each in outer.items()}
         try:
             vm = read_vmstructs(fs, pid, self.memory)
-            threads = JavaThreads(vm, self.memory, Objects(vm, self.memory), comms.get)
+            flags = fs.calls.work_out(
+                fs, "object_flags", "dict[str, bool | int | float | str | None]", (pid,),
+                lambda machine: read_flags(vm, self.memory if machine is fs else ProcessMemory(machine, pid), OBJECT_FLAGS),
+            )  # fmt: skip
+            threads = JavaThreads(vm, self.memory, Objects(vm, self.memory, flags), comms.get)
         except (OSError, NotSupported, BadInput):
             return comms
         return {tid: threads.name(tid) or comm for tid, comm in comms.items()}

@@ -5,13 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from opskit.errors import NotSupported
+from opskit.jvm.attach.recorded import reply_texts
+from opskit.proc.recorded.replies import HISTOGRAM, THREADS
 from opskit.quantities import plural
 
 if TYPE_CHECKING:
     from opskit.host import Host
 
 _STEP_S = 1e-6  # any sleep of a capture's clock goes to the next moment at least
-_WHAT = {"threads": "thread dump", "histogram": "class histogram"}
+_WHAT = {THREADS: "thread dump", HISTOGRAM: "class histogram"}
 
 
 def recorded_samples(host: Host, pid: int, name: str, wanted: int | None) -> int:
@@ -31,6 +33,11 @@ def go_to_reply(host: Host, pid: int, name: str, *, next_one: bool) -> None:
         host.sleep(_STEP_S)
 
 
+def taken_s(host: Host, pid: int, name: str) -> float:
+    """When the reply of now was taken, in seconds since the epoch."""
+    return host.now().timestamp() if host.fs.replies is None else host.fs.replies.taken_s(pid, name)
+
+
 def refuse_watch(host: Host, pid: int, name: str) -> None:
     """Raise NotSupported for -w on a capture, which has an end."""
     if host.fs.replies is not None:
@@ -38,3 +45,13 @@ def refuse_watch(host: Host, pid: int, name: str) -> None:
         raise NotSupported(
             f"-w/--watch: the capture has {plural(found, _WHAT[name])} of {pid}; leave -w out to see all of them"
         )
+
+
+def dump_texts(host: Host, pid: int) -> list[str]:
+    """The thread dumps of a JVM in a capture, the oldest first; none on a live tree, whose JVMs are not asked."""
+    return reply_texts(host.fs, pid, THREADS)
+
+
+def histogram_text(host: Host, pid: int) -> str | None:
+    """The last class histogram of a JVM in a capture; None: it has none."""
+    return next(reversed(reply_texts(host.fs, pid, HISTOGRAM)), None)

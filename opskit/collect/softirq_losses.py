@@ -11,16 +11,17 @@ from typing import TYPE_CHECKING
 
 from opskit.collect.cpu_use import cpu_use
 from opskit.errors import NotSupported
+from opskit.host import Host
 from opskit.interrupts import Guard, Interruptible
+from opskit.proc.files.cpu_times import parse_cpu_times
 from opskit.proc.files.schedstat import parse_schedstat
 from opskit.proc.files.stat import parse_stat
-from opskit.proc.fs import optional
+from opskit.proc.fs import ProcFS, optional
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping
 
     from opskit.collect.cpu_use import CpuUse
-    from opskit.host import Host
     from opskit.proc.files.cpu_times import CpuTime
     from opskit.proc.kernel.children import Child, Send
 
@@ -31,6 +32,7 @@ _LATE_S, _LATE = 0.3, 0.2  # of the time that there is: how long to wait for an 
 _USED = 0.9  # of the time that there is: a busy CPU comes late to the last round
 _SPINS = 0.5  # of that time, at most
 _STEALS = 0.02  # of a CPU: the hypervisor's part, which a thread may see as a loss too
+_NOW_S = 0.4
 _LEAST_NS = 5_000_000  # on the CPU: from less, nothing follows
 
 
@@ -96,6 +98,22 @@ def measuring_losses(
         finally:
             for child in children:
                 child.end()
+
+
+def recorded_losses(host: Host, before: Mapping[int, CpuTime], but: Collection[int]) -> dict[int, float]:
+    """The shares on a capture, at the end of a window that began with `before`: they were measured when it was made."""
+    now = host.fs.maybe(parse_cpu_times, "stat", default={})
+    hot = worth_measuring(before, now, but) if host.is_own and accounts_irqs(before) is False else []
+    nothing: dict[int, float] = {}
+    return optional(host.fs.calls.ask, losses_now, tuple(hot), default=nothing) if hot else nothing
+
+
+def losses_now(cpus: tuple[int, ...]) -> dict[int, float]:
+    """Measure on this machine, for less than half a second."""
+    host = Host(ProcFS())
+    with measuring_losses(host, cpus, host.monotonic() + _NOW_S) as losses:
+        host.sleep(_NOW_S)
+        return losses()
 
 
 def _softirq_threads(host: Host, cpus: Collection[int]) -> Iterator[tuple[int, int]]:

@@ -29,7 +29,7 @@ def uneven_moments(host: Host, step_s: float, end_s: float) -> Iterator[None]:
     dice = 1
     while (left_s := end_s - host.monotonic()) > 0:
         gap_s, dice = uneven_step(step_s, dice)
-        host.sleep(min(gap_s, left_s))
+        host.step(min(gap_s, left_s))
         yield
 
 

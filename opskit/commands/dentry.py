@@ -15,7 +15,6 @@ from opskit.commands.shared.declare import command
 from opskit.commands.shared.options import TOP, WATCH, Duration, option
 from opskit.errors import NotPermitted, UsageError
 from opskit.escape import printable
-from opskit.proc.fs import ProcFS
 from opskit.proc.rights import how_to_be_allowed
 from opskit.quantities import decimal
 from opskit.render.views import dentry as view
@@ -113,7 +112,7 @@ def _show(run: Run, max_percent: float | None, take: Callable[[Result | None], R
     if code == 0 and last and max_percent is not None and exceeds(last.usage, max_percent) is None:
         raise NotPermitted(
             f"whether dentries and inodes take more than {max_percent:g} % of RAM is unknown without slabinfo; "
-            f"{how_to_be_allowed(ProcFS(), '', 'opskit', 'dentry', '--check', f'{max_percent:g}')}"
+            f"{how_to_be_allowed(run.host.fs, '', 'opskit', 'dentry', '--check', f'{max_percent:g}')}"
         )
     return code
 

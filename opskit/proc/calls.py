@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from opskit.proc.fs import ProcFS
     from opskit.proc.network import Network
 
 T = TypeVar("T")
@@ -22,6 +23,12 @@ class Calls:
     def ask(self, question: Callable[..., T], *arguments: object) -> T:
         """question(*arguments), with its errors."""
         return question(*arguments)
+
+    def work_out(
+        self, fs: ProcFS, name: str, returns: str, arguments: tuple[object, ...], make: Callable[[ProcFS], T]
+    ) -> T:
+        """make(fs): a small answer, of the type `returns`, that is made of large files. A capture keeps it in their stead."""
+        return make(fs)
 
     def network(self, path: str | None = None) -> Network:
         """The network namespace of this thread, or the one at a path. Raises OSError."""

@@ -54,7 +54,7 @@ def waits_on(fs: ProcFS, pid: int, fds: Collection[int]) -> list[FdWait]:
     left = _MOST_POLLED_OF_ALL
     for tid in optional(fs.tids, pid, default=[]) if wanted else ():
         line = fs.maybe(str, pid, "task", tid, "syscall", default="")
-        call = parse_syscall(line)
+        call = parse_syscall(line, fs.machine)
         if call is None:
             continue
         if call.name in _ON_EPOLL:

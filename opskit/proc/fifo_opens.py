@@ -6,7 +6,6 @@ wait_for_partner.
 
 from __future__ import annotations
 
-import platform
 from typing import TYPE_CHECKING
 
 from opskit.proc.files.status import parse_status
@@ -50,7 +49,7 @@ class Opening(NamedTuple):
     times_slept: int | None
 
 
-def parse_open(text: str, machine: str = platform.machine()) -> OpenCall | None:
+def parse_open(text: str, machine: str) -> OpenCall | None:
     """The arguments of a thread that sleeps in an open call; None for any other."""
     call = parse_syscall(text, machine)
     if call is None or call.name not in _CALLS:
@@ -68,7 +67,7 @@ def blocked_opens(fs: ProcFS, pids: Iterable[int]) -> list[Opening]:
     found = []
     for pid in pids:
         for tid in optional(fs.tids, pid, default=[]):
-            call = fs.maybe(parse_open, pid, "task", tid, "syscall")
+            call = parse_open(fs.maybe(str, pid, "task", tid, "syscall", default=""), fs.machine)
             if call and optional(fs.read, pid, "task", tid, "wchan", default=b"").strip() in _WAITS:
                 found += [opening] if (opening := _opening(fs, pid, tid, call)) else []
     return found

@@ -87,6 +87,8 @@ def optional(call: Callable[..., T], *arguments: object, default: object = None)
 class ProcFS:
     """This machine's kernel files by their paths. Another source (TreeFS, a recording) overrides the `primitives` alone."""
 
+    small_read_bytes = 4096  # a small read of a process's memory takes so much of it
+
     def __init__(self, proc: str = "/proc", root: str = "/") -> None:
         self.proc = proc.rstrip("/") or "/"
         self.root = root.rstrip("/")
@@ -95,6 +97,7 @@ class ProcFS:
         self.refused: dict[str, str] = {}  # the files that exist and were not read: path -> why
         self.kept: KeptReads | None = None  # for a run in which several collectors want the same files
         self.calls = Calls()
+        self.machine = os.uname().machine  # whose numbers of system calls PROC has
         self.replies: Replies | None = None  # what JVMs replied, of a capture: they are not asked here
         self.uses_nss = True  # users may be looked up by NSS, which asks LDAP and the like; else in /etc/passwd alone
 

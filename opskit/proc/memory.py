@@ -38,23 +38,27 @@ class Memory(Protocol):
 
 
 class ProcessMemory:
-    """The memory of a live process, by an fd that stays open. Small reads take whole pages, which are kept until `forget`."""
+    """The memory of a live process, by an fd that stays open. Small reads take whole pages, which are kept until `forget`.
+
+    Where a capture is made they take less: all that is read is in it.
+    """
 
     def __init__(self, fs: ProcFS, pid: int) -> None:
         """Raise OSError where the memory cannot be opened: no ptrace rights, or no such process."""
         self._file: HeldFile = fs.hold(fs.path(pid, "mem"))
+        self._page_bytes = fs.small_read_bytes
         self._pages: dict[int, bytes] = {}
 
     def read(self, address: int, size: int) -> bytes:
         """At most `size` bytes from `address` on."""
-        number, begin = divmod(address, PAGE_BYTES)
-        if begin + size > PAGE_BYTES or size <= 0:
+        number, begin = divmod(address, self._page_bytes)
+        if begin + size > self._page_bytes or size <= 0:
             return self.read_anew(address, size)
         page = self._pages.get(number)
         if page is None:
             if len(self._pages) >= _MOST_PAGES:
                 self._pages.clear()
-            page = self._pages[number] = self.read_anew(number * PAGE_BYTES, PAGE_BYTES)
+            page = self._pages[number] = self.read_anew(number * self._page_bytes, self._page_bytes)
         return page[begin : begin + size]
 
     def read_anew(self, address: int, size: int) -> bytes:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import platform
 import struct
 from typing import TYPE_CHECKING
 
@@ -58,7 +57,7 @@ class Wait(NamedTuple):
     also: tuple[bytes, ...] = ()
 
 
-def parse_call(text: str, machine: str = platform.machine()) -> tuple[str, int] | None:
+def parse_call(text: str, machine: str) -> tuple[str, int] | None:
     """(read, write, splice, wait or sleep; its fd or child) of a thread that sleeps in such a call; None for any other."""
     found = parse_syscall(text, machine)
     if found is None or found.name not in _CALLS:
@@ -70,7 +69,7 @@ def parse_call(text: str, machine: str = platform.machine()) -> tuple[str, int] 
     return call, number
 
 
-def parse_poll(text: str, machine: str = platform.machine()) -> tuple[int, int] | None:
+def parse_poll(text: str, machine: str) -> tuple[int, int] | None:
     """(address, length) of the struct pollfd of a thread that polls a few files without a timeout; None for any other call."""
     found = parse_syscall(text, machine)
     if found is None or found.name not in _FOR_EVER:
@@ -103,10 +102,14 @@ def wait_of(fs: ProcFS, pid: int, tid: int, fifos: Mapping[bytes, bytes]) -> Wai
     function = optional(fs.read, pid, "task", tid, "wchan", default=b"0").strip()
     status = fs.maybe(parse_status, pid, "task", tid, "status")
     slept = integer(status.fields.get("voluntary_ctxt_switches", "")) if status else None
-    call, number = parse_call(text) or ("other", 0)
+    call, number = parse_call(text, fs.machine) or ("other", 0)
     if call == "splice":  # it may wait for its input as well: fs/splice.c, pipe_wait_readable() and others
         call = "write" if function.startswith(b"pipe_") and not function.endswith(b"readable") else "other"
-    if call == "other" and (polled := parse_poll(text)) and (pipes := _polled_pipes(fs, pid, tid, polled, fifos)):
+    if (
+        call == "other"
+        and (polled := parse_poll(text, fs.machine))
+        and (pipes := _polled_pipes(fs, pid, tid, polled, fifos))
+    ):
         return Wait(pid, tid, "read", pipes[0], slept, also=tuple(pipes[1:]))
     if call in ("read", "write"):
         on = optional(fs.link, pid, "task", tid, "fd", number, default=b"")
@@ -151,8 +154,8 @@ def _asleep_in(fs: ProcFS, holder: Holder, wanted: str, fifos: Mapping[bytes, by
     """The holder's threads that sleep in a `read` of, or a `write` to, one of its pipes."""
     for tid in [holder.tid] if holder.tid else optional(fs.tids, holder.pid, default=[]):
         text = fs.maybe(str, holder.pid, "task", tid, "syscall", default="")
-        call, _ = parse_call(text) or ("", 0)
-        if call in _MAY_BE[wanted] or (wanted == "read" and parse_poll(text)):
+        call, _ = parse_call(text, fs.machine) or ("", 0)
+        if call in _MAY_BE[wanted] or (wanted == "read" and parse_poll(text, fs.machine)):
             wait = wait_of(fs, holder.pid, tid, fifos)
             if wait.call == wanted and wait.on in (holder.ends or {}):
                 yield wait

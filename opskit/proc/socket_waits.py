@@ -45,7 +45,7 @@ def calls(fs: ProcFS, pid: int) -> dict[int, str]:
     found = {}
     for tid in optional(fs.tids, pid, default=[]):
         line = fs.maybe(str, pid, "task", tid, "syscall", default="")
-        call = parse_syscall(line)
+        call = parse_syscall(line, fs.machine)
         if call is not None and call.name in _CALLS:
             found[tid] = line
     return found
@@ -76,7 +76,7 @@ def peers(fs: ProcFS, pid: int, sleeping: Mapping[int, str]) -> dict[int, Peer]:
 
 
 def _fd_of(fs: ProcFS, pid: int, line: str) -> int | None:
-    call = parse_syscall(line)
+    call = parse_syscall(line, fs.machine)
     if call is None or (
         call.name in _POLLS and call.arguments[1] != 1
     ):  # a thread that waits for one answer polls one fd

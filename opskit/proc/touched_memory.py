@@ -39,17 +39,19 @@ class TouchedMemory:
         ]
         self._starts = [each.start for each in self._regions]
         self._files: dict[int, HeldFile | None] = {}
+        self._part_bytes = fs.small_read_bytes  # of a page, or all of it
         self._pages: dict[int, bytes] = {}
 
     def read(self, address: int, size: int) -> bytes:
         """At most `size` bytes from `address` on."""
-        number, begin = divmod(address, PAGE_BYTES)
-        if 0 < size <= PAGE_BYTES - begin:
+        most = self._part_bytes
+        number, begin = divmod(address, most)
+        if 0 < size <= most - begin:
             page = self._pages.get(number)
-            if page is None and self.is_touched(number):
+            if page is None and self.is_touched(address // PAGE_BYTES):
                 if len(self._pages) >= _MOST_PAGES:
                     self._pages.clear()
-                page = self._pages[number] = self._memory.read_anew(number * PAGE_BYTES, PAGE_BYTES)
+                page = self._pages[number] = self._memory.read_anew(number * most, most)
             if page is not None:
                 return page[begin : begin + size]
         return self._in_parts(address, size)

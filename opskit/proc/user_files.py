@@ -26,6 +26,7 @@ LARGEST_BYTES = 1 << 30  # held in memory as a whole; a dump of a million virtua
 CHUNK_BYTES = 1 << 16
 _FIRST_OF_A_PIPE_BYTES, _LONGEST_WAIT_S = 4096, 10
 GZIP = b"\x1f\x8b"
+_CAPTURE = b"manifest.json\0"  # the name of its first file
 _OTHER_COMPRESSIONS = {
     b"\xfd7zXZ\0": "xzcat",
     b"BZh": "bzcat",
@@ -142,8 +143,6 @@ def capture_chunks(path: str) -> Iterator[bytes]:
         mode = os.stat(path).st_mode
     if stat.S_ISCHR(mode) or stat.S_ISBLK(mode):
         raise source.bad("is a device; give the file of a capture")
-    if stat.S_ISDIR(mode):
-        raise source.bad("is a directory; give the file of a capture")
     with _open_fifo(source) if stat.S_ISFIFO(mode) else _open(source) as file:
         yield from _raw(source, file)
 
@@ -272,6 +271,9 @@ def _text(source: _Source, raw: Iterator[bytes]) -> Iterator[bytes]:
     """Decompressed, and UTF-8 without a byte order mark. A plain chunk comes as it is, not as a copy."""
     chunks = _decompressed(source, raw)
     first = next(chunks, b"")
+    if first.startswith(_CAPTURE) and first[257:262] == b"ustar":
+        through = shell.command("opskit", "--from", source.path, source.command)
+        raise source.bad(f"is a capture; read it with {through}")
     if (encoding := _UTF_16.get(first[:2])) is None:
         yield from chain((first.removeprefix(codecs.BOM_UTF8),), chunks)
         return

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-
 import pytest
 from jvmtree import LIBJVM, PROGRAM, Tree
 from taping import differences, lines_for, recorded, show, stopped, without_cpu_times
@@ -26,7 +23,10 @@ def machine(tmp_path_factory):
     tree.process(WRITER, ("producer",), threads=2)
     tree.process(READER, ("consumer", "--password", "x"), threads=1)
     tree.process(1, ("init",), threads=1)
-    for pid, fds in ((WRITER, {1: "pipe:[77]", 3: "/var/log/app.log (deleted)", 4: "socket:[99]"}), (READER, {0: "pipe:[77]"})):
+    for pid, fds in (
+        (WRITER, {1: "pipe:[77]", 3: "/var/log/app.log (deleted)", 4: "socket:[99]"}),
+        (READER, {0: "pipe:[77]"}),
+    ):
         for number, target in fds.items():
             (root / f"proc/{pid}/fd").mkdir(exist_ok=True)
             (root / f"proc/{pid}/fd/{number}").symlink_to(target)
@@ -87,6 +87,8 @@ def test_a_capture_shows_what_its_tree_shows(machine, tape, form):
         replayed = show(RecordedHost(tape), f"{line} -f {form}")
         if line.startswith("doctor"):  # the CPU time of its checks; there is none of a replay
             live, replayed = (without_cpu_times(ran) for ran in (live, replayed))
+        if live.code == replayed.code == 2 and not live.out:  # the message tells that it is a capture
+            continue
         if live != replayed:
             unlike[line] = differences(live, replayed)
     assert unlike == {}

@@ -14,6 +14,8 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import answerfuzz
+import capturefuzz
 import click
 import clockfuzz
 import hdrlogs
@@ -1410,6 +1412,8 @@ target("option interval", b"0.25", b"250ms")(lambda data: dump_files.read_interv
 
 
 jmxagentfuzz.register(text_target, target, text)
+capturefuzz.register(target)
+answerfuzz.register(target)
 
 
 def every_line_of(samples: Iterable[bytes]) -> list[bytes]:

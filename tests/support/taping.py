@@ -15,6 +15,9 @@ import pytest
 from opskit import cli
 from opskit.commands.shared import declare
 from opskit.commands.shared.every_command import run_every_command
+from opskit.proc.recorded.archive import archive_chunks
+from opskit.proc.recorded.packing import pack
+from opskit.proc.recorded.store import load_capture
 from opskit.proc.recorded.tape import Mark, Origin, Tape
 from opskit.recorded_host import RecordedHost
 
@@ -24,11 +27,11 @@ HOST_LINES = (
     *("tcp", "tcp -n 3", "tcp --peer 127.0.0.1", "tcp -u root", "cswitch -v", "cswitch -u root", "irqs", "io", "io -u root"),
     *("limits", "limits -v", "limits --stack 1M", "fds -v", "fds --deleted -v", "dentry --check 50", "mem -v", "mem --files -v"),
     *("oom -v", "clock", "jvms --vm-args", "jvms --show-properties", "jvms --sort rss", "jvms -u root", "crash", "hsperf-check"),
-    *("doctor -v --all", "doctor --only jvms,limits", "doctor --skip pipes"),
+    *("doctor -v --all --deadline 9s", "doctor --only jvms,limits --deadline 9s", "doctor --skip pipes --deadline 9s"),
 )  # fmt: skip
 PROCESS_LINES = (
     *("pipes {pid}", "pipes {pid} --ends --by-process", "tcp {pid}", "tcp {pid} --listen", "cswitch {pid} -v", "io {pid}", "limits {pid}"),
-    *("limits {pid} -v", "fds {pid}", "fds {pid} --deleted", "mem {pid}", "mem {pid} --files", "clock {pid} -v", "doctor {pid} -v --all"),
+    *("limits {pid} -v", "fds {pid}", "fds {pid} --deleted", "mem {pid}", "mem {pid} --files", "clock {pid} -v", "doctor {pid} -v --all --deadline 9s"),
 )  # fmt: skip
 JVM_LINES = ("jvms {pid}", "jmx {pid} -v", "jmx {pid} java.lang:*", "hsperf-check {pid}")
 WATCHES = tuple(
@@ -89,3 +92,10 @@ def differences(one, other):
 def without_cpu_times(ran):
     """What doctor shows without the CPU times of its checks, which a replay has not."""
     return ran._replace(out=re.sub(r", CPU [\d.]+ [mu]?s| cpu_s=[\d.]+|\"cpu_s\": [\w.]+", "", ran.out))
+
+
+def packed_and_loaded(tape, directory):
+    """The tape as it is read from its file."""
+    path = directory / "capture.tar.gz"
+    path.write_bytes(b"".join(archive_chunks(pack(tape), 0)))
+    return load_capture(str(path))

@@ -41,6 +41,8 @@ _IDENTIFIER = re.compile(r"[A-Za-z_$][\w$]*(?:[.\-/:][A-Za-z_$][\w$]*)+")
 _SPECIAL = re.compile(r"[!@#$%^&*+=?~|]")
 _SIMPLE = re.compile(r"[A-Za-z0-9._:/\-]*")
 _WORD = re.compile(rb"[A-Za-z0-9_]")
+_RUN = re.compile(rb"[A-Za-z0-9\x80-\xff]{4,}")
+_SLICE = 1 << 20
 
 
 def inner_value(value: str) -> str:
@@ -73,7 +75,7 @@ def _is_random(value: str) -> bool:
 
 
 class KnownValues:
-    """Values in all their forms."""
+    """Values in all their forms. Only those that `look_for` found are replaced."""
 
     def __init__(self, values: Iterable[str]) -> None:
         self._long: dict[bytes, bytes] = {}  # the beginning of a long form -> the form
@@ -81,40 +83,76 @@ class KnownValues:
         self._bounded: set[bytes] = set()
         self.starts: set[bytes] = set()  # what the 15 bytes of a thread's name may hold of a value
         self._spread: set[bytes] = set()
-        numbers: set[bytes] = set()
-        wide: set[bytes] = set()
+        self._numbers: set[bytes] = set()
         for value in values:
+            is_number = value.isdecimal()
+            is_bounded = len(value) < _ANYWHERE or is_number
             for form in _forms(value):
                 kept = self._beginning(form)
-                (numbers if value.isdecimal() else self._spread).add(kept)
-                if len(value) < _ANYWHERE or value.isdecimal():
+                (self._numbers if is_number else self._spread).add(kept)
+                if is_bounded:
                     self._bounded.add(kept)
                 if len(form) > 15:
                     self.starts.add(form[:15])
             for encoding, star in (("utf-16-le", b"*\0"), ("utf-16-be", b"\0*")):
                 kept = self._beginning(value.encode(encoding, "surrogatepass"))
-                wide.add(kept)
                 self._star[kept] = star
-                if len(value) < _ANYWHERE:
+                if is_bounded:
                     self._bounded.add(kept)
-        self._texts = _any_of(self._spread)
-        self._all = _any_of(self._spread | numbers)
-        self._binary = _any_of(self._spread | numbers | wide)
-        # For a quick look: without NULs, ASCII in UTF-16 is ASCII.
-        self._packed = _any_of(self._spread | numbers | {each.replace(b"\0", b"") for each in wide})
+        self._runs: set[bytes] = set()
+        self._odd: tuple[bytes, ...] = ()
+        self._texts: re.Pattern[bytes] | None = None
+        self._all = self._binary = self._texts
 
-    def __bool__(self) -> bool:
-        return self._all is not None
+    def look_for(self, runs: set[bytes]) -> None:
+        """Look which values stand in the texts whose runs of letters and digits these are (`add_runs`)."""
+        pieces: dict[bytes, list[bytes]] = {}
+        odd: set[bytes] = set()  # without such a run
+        for form in (*self._spread, *self._numbers, *self._star):
+            piece = max(_RUN.findall(form.replace(b"\0", b"") if form in self._star else form), key=len, default=b"")
+            if piece:
+                pieces.setdefault(piece, []).append(form)
+            else:
+                odd.add(form)
+        grams = {piece[:_SHORTEST] for piece in pieces}
+        self._runs = (
+            {run for run in runs if any(run[at : at + _SHORTEST] in grams for at in range(len(run) - 3))}
+            if grams
+            else set()
+        )
+        held = b"\n".join(self._runs)
+        found = [piece for piece in pieces if piece in held]
+        self._runs = {run for run in self._runs if any(piece in run for piece in found)} if found else set()
+        present = {form for piece in found for form in pieces[piece]}
+        self._odd = tuple(odd)
+        texts = (self._spread & present) | (self._spread & odd)
+        numbers = self._numbers & present
+        self._texts, self._all = _any_of(texts), _any_of(texts | numbers)
+        self._binary = _any_of(texts | numbers | (self._star.keys() & (present | odd)))
+
+    @property
+    def is_found(self) -> bool:
+        """Whether any value may stand anywhere."""
+        return bool(self._runs or self._odd)
 
     def in_text(self, data: bytes, *, numbers: bool = False) -> tuple[bytes, int]:
         """(the text with `…`, how many were hidden). `numbers`: also values of digits alone, where no counter may be meant."""
-        return self._replaced(self._all if numbers else self._texts, data, HIDDEN.encode())
+        return (
+            self._replaced(self._all if numbers else self._texts, data, HIDDEN.encode())
+            if self._may_be_in(data)
+            else (data, 0)
+        )
 
     def in_binary(self, data: bytes) -> tuple[bytes, int]:
         """The same at equal length, with `*`; in UTF-16, too."""
-        if self._packed is None or not self._packed.search(data.translate(None, b"\0")):
-            return data, 0
-        return self._replaced(self._binary, data, None)
+        is_in = self.is_found and self._may_be_in(data.translate(None, b"\0"), data)
+        return self._replaced(self._binary, data, None) if is_in else (data, 0)
+
+    def _may_be_in(self, data: bytes, whole: bytes | None = None) -> bool:
+        """Whether a value stands in some data; `whole`: with its NULs."""
+        if self._runs and not self._runs.isdisjoint(_RUN.findall(data)):
+            return True
+        return any(form in (whole or data) for form in self._odd)
 
     def cut_at_end(self, data: bytes) -> int:
         """How many bytes at the end of a cut text are the beginning of a value."""
@@ -145,6 +183,15 @@ class KnownValues:
             parts += (data[done:start], _stars(self._star.get(form, b"*"), end - start) if instead is None else instead)
             at = done = end
         return (b"".join((*parts, data[done:])), len(parts) // 2) if parts else (data, 0)
+
+
+def add_runs(runs: set[bytes], data: bytes) -> None:
+    """Add the runs of letters and digits in some data, with NULs left out: ASCII in UTF-16 is ASCII then."""
+    for at in range(0, len(data), _SLICE):
+        piece = data[max(at - _LONGEST, 0) : at + _SLICE]
+        runs.update(_RUN.findall(piece))
+        if b"\0" in piece:
+            runs.update(_RUN.findall(piece.translate(None, b"\0")))
 
 
 def _stars(star: bytes, size: int) -> bytes:

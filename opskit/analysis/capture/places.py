@@ -18,36 +18,77 @@ LINE = "line"  # a command line, its words separated by blanks
 TEXT = "text"  # anything
 PERFDATA = "perfdata"  # the counters of a JVM, by their first bytes
 
-_NUMBERS = (
-    "schedstat|io|statm|limits|wchan|syscall|oom_score|oom_adj|oom_score_adj|uid_map|gid_map|projid_map|timens_offsets|loginuid|sessionid"
-    "|personality|coredump_filter|setgroups|cpu_resctrl_groups|arch_status|auxv|pagemap|clear_refs|smaps_rollup|children|stack"
-)
-_KERNEL_TEXTS = frozenset({"mounts", "mountinfo", "mountstats"})
+# Names in PROC/PID and PROC/PID/task/TID.
+_OF_PROCESS = {
+    **dict.fromkeys(
+        (
+            *(
+                "schedstat",
+                "io",
+                "statm",
+                "limits",
+                "wchan",
+                "syscall",
+                "oom_score",
+                "oom_adj",
+                "oom_score_adj",
+                "uid_map",
+                "gid_map",
+            ),
+            *(
+                "projid_map",
+                "timens_offsets",
+                "loginuid",
+                "sessionid",
+                "personality",
+                "coredump_filter",
+                "setgroups",
+                "arch_status",
+            ),
+            *("auxv", "pagemap", "clear_refs", "smaps_rollup", "children", "stack", "cpuset_mems"),
+        ),
+        NUMBERS,
+    ),
+    **dict.fromkeys(("stat", "status", "comm"), NAMED),
+    **dict.fromkeys(("maps", "smaps", "numa_maps"), PATHS),
+    **dict.fromkeys(("mounts", "mountinfo", "mountstats"), TEXT),
+    "cmdline": WORDS,
+    "environ": ENVIRON,
+}
+_OF_HOST = {"cmdline": LINE, "mounts": TEXT}
 
 
 class Places:
     """The paths of one captured machine."""
 
     def __init__(self, origin: Origin) -> None:
-        proc = re.escape(origin.proc.rstrip("/"))
-        self._proc, self._root = f"{origin.proc.rstrip('/')}/", origin.root.rstrip("/")
-        self._process = re.compile(
-            rf"{proc}/(?:[0-9]+|self|thread-self)(?:/task/[0-9]+)?/(?:(?P<numbers>{_NUMBERS})|(?P<named>stat|status|comm|sched)"
-            r"|(?P<paths>maps|smaps|numa_maps)|(?P<words>cmdline)|(?P<environ>environ)|(?P<inner>root|cwd|fd|map_files)/.*"
-            r"|(?P<text>mounts|mountinfo|mountstats)|(?P<known>.*))",
+        proc = origin.proc.rstrip("/")
+        self._proc, self._sys = f"{proc}/", f"{origin.root.rstrip('/')}/sys/"
+        self._cgroups = f"{self._sys}fs/cgroup/"
+        self._process = re.compile(rf"{re.escape(proc)}/(?:[0-9]+|self|thread-self)(?:/task/[0-9]+)?")
+        self._inner = re.compile(
+            rf"{re.escape(proc)}/(?:[0-9]+|self|thread-self)(?:/task/[0-9]+)?/(?:root|cwd|fd|map_files)(?:/.*)?",
             re.DOTALL,
         )
+        self._of_directory: dict[str, dict[str, str] | str] = {}
 
     def of(self, path: str) -> str:
         """What the file at a path holds."""
-        found = self._process.fullmatch(path)
-        if found is not None:
-            kind = found.lastgroup or KNOWN
-            return TEXT if kind == "inner" else kind
-        if path.startswith(self._proc):
-            name = path[len(self._proc) :]
-            return LINE if name == "cmdline" else TEXT if name in _KERNEL_TEXTS else KNOWN
-        below = path[len(self._root) :] if self._root and path.startswith(self._root) else path
-        if below.startswith("/sys/"):
-            return NUMBERS if below.startswith("/sys/fs/cgroup/") and not below.endswith("/release_agent") else KNOWN
+        directory, _, name = path.rpartition("/")
+        found = self._of_directory.get(directory)
+        if found is None:
+            found = self._of_directory[directory] = self._in(f"{directory}/")
+        if isinstance(found, str):
+            return NUMBERS if found == NUMBERS and name != "release_agent" else KNOWN if found == NUMBERS else found
+        return found.get(name, KNOWN)
+
+    def _in(self, directory: str) -> dict[str, str] | str:
+        if directory == self._proc:
+            return _OF_HOST
+        if directory.startswith(self._proc):
+            if self._process.fullmatch(directory[:-1]):
+                return _OF_PROCESS
+            return TEXT if self._inner.fullmatch(directory[:-1]) else KNOWN
+        if directory.startswith(self._sys):
+            return NUMBERS if directory.startswith(self._cgroups) else KNOWN
         return TEXT

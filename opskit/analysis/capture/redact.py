@@ -16,8 +16,16 @@ from typing import TYPE_CHECKING, Any
 
 from opskit.analysis.capture import places
 from opskit.analysis.capture.hiders import EqualLength, Keeper, without_cut
-from opskit.analysis.capture.known_values import KnownValues, is_telling
-from opskit.analysis.capture.tape_parts import names_in_use, redact_answer, redact_names, redact_ranges, thread_name
+from opskit.analysis.capture.known_values import KnownValues, add_runs, is_telling
+from opskit.analysis.capture.tape_parts import (
+    bytes_of,
+    names_in_use,
+    names_on,
+    redact_answer,
+    redact_names,
+    redact_ranges,
+    thread_name,
+)
 from opskit.jvm.perfdata.hsperfdata import MAGIC
 from opskit.proc.recorded import tape as kinds
 from opskit.proc.recorded.tape import Failure
@@ -70,7 +78,9 @@ class _Redaction:
         self._tape = tape
         self._keeper, self._equal = Keeper(self.counts), EqualLength(self.counts)
         self._equal.values = self._keeper.values
-        self._used = names_in_use(tape)
+        self._names: set[bytes] = set()  # of threads
+        self._runs: set[bytes] | None = None
+        self._telling: list[str] = []
         self._known = KnownValues(())
         self._done: dict[tuple[str, bytes], tuple[bytes, Counter[str]]] = {}  # equal contents are redacted once
         place_of = places.Places(tape.origin).of
@@ -78,6 +88,9 @@ class _Redaction:
         for mark, path, data in tape.all_of(kinds.FILE):
             if isinstance(data, bytes) and data and (place := place_of(path)) != places.NUMBERS:
                 self._places.append((mark, path, places.PERFDATA if data.startswith(MAGIC) else place))
+                if place == places.NAMED:
+                    self._names.add(thread_name(path, data))
+        self._used = names_in_use(tape, self._names)
 
     def hide_words(self) -> None:
         """Command lines and environments."""
@@ -99,7 +112,7 @@ class _Redaction:
 
     def hide_copies(self) -> None:
         """Every other place of a value that was hidden."""
-        if not self._known:
+        if not self._known.is_found:
             return
         either = lambda data: self._in_binary(data) if b"\0" in data else self._in_text(data)  # noqa: E731
         self._files({
@@ -115,8 +128,31 @@ class _Redaction:
 
     def _learn(self) -> None:
         telling = [value for value, is_sure in self._keeper.values.items() if is_telling(value, is_sure, self._used)]
-        self._known = KnownValues(telling)
+        if self._runs is None:
+            self._runs = self._foreign_runs()
         self._done.clear()
+        if telling != self._telling:
+            self._telling, self._known = telling, KnownValues(telling)
+            self._known.look_for(self._runs)
+
+    def _foreign_runs(self) -> set[bytes]:
+        """The runs of letters and digits in all that may hold a value, command lines being redacted already."""
+        runs: set[bytes] = set()
+        contents: set[bytes] = set(self._names)
+        files = self._tape.answers[kinds.FILE]
+        for mark, path, place in self._places:
+            if place == places.PATHS:
+                contents.update(_PATHS.findall(files[mark][path]))
+            elif place != places.NAMED:
+                contents.add(files[mark][path])
+        contents |= names_on(self._tape)
+        for data in contents:
+            add_runs(runs, data)
+        for kind in (kinds.REPLY, kinds.CALL, kinds.RANGES):
+            for _, _, answer in self._tape.all_of(kind):
+                for data in bytes_of(answer):
+                    add_runs(runs, data)
+        return runs
 
     def _files(self, changes: dict[str, Change]) -> None:
         files = self._tape.answers[kinds.FILE]
@@ -171,14 +207,12 @@ class _Redaction:
     def _thread_names(self) -> None:
         """The names of threads, which are in each stat, status and comm."""
         files = self._tape.answers[kinds.FILE]
-        known: dict[bytes, bytes] = {}
-        for mark, path, place in self._places:
-            if place != places.NAMED:
-                continue
-            data = files[mark][path]
-            name = thread_name(path, data)
-            changed = known.get(name)
-            if changed is None:
-                changed = known[name] = HIDDEN.encode() if name in self._known.starts else self._in_text(name)
-            if changed is not name and changed != name:
-                files[mark][path] = data.replace(name, changed, 1)
+        cut = self._known.starts
+        known = {name: HIDDEN.encode() if name in cut else self._in_text(name) for name in self._names}
+        known = {name: changed for name, changed in known.items() if name != changed}
+        for mark, path, place in self._places if known else ():
+            if place == places.NAMED:
+                data = files[mark][path]
+                name = thread_name(path, data)
+                if name in known:
+                    files[mark][path] = data.replace(name, known[name], 1)

@@ -81,10 +81,25 @@ def _packed(name: str, data: bytes) -> str:
     return base64.b64encode(zlib.compress(data) if name == "deflated" else data).decode()
 
 
+def bytes_of(answer: Any) -> Iterator[bytes]:
+    """Every text in an answer."""
+    if isinstance(answer, bytes):
+        yield answer
+    elif isinstance(answer, str):
+        yield _encoded(answer)
+    elif isinstance(answer, (list, tuple)):
+        for each in answer:
+            yield from bytes_of(each)
+    elif isinstance(answer, dict):
+        found = _bytes_in(answer) if len(answer) == 1 else None
+        for each in (found[1],) if found else answer.values():
+            yield from bytes_of(each)
+
+
 def redact_names(tape: Tape, change: Change) -> None:
     """The paths that were asked for, the names in directories, and where links and file descriptors point."""
     known: dict[bytes, bytes] = {}
-    for piece in _names_on(tape):
+    for piece in names_on(tape):
         if piece not in known:
             changed = change(piece)
             if changed != piece:
@@ -123,7 +138,7 @@ def _renamed(kind: str, answer: Any, renamed: Callable[[Any], Any]) -> Any:
     return answer
 
 
-def _names_on(tape: Tape) -> set[bytes]:
+def names_on(tape: Tape) -> set[bytes]:
     """Every path and name that is not the kernel's own."""
     proc = f"{tape.origin.proc}/"
     texts: set[str] = set()
@@ -146,15 +161,12 @@ def _names_on(tape: Tape) -> set[bytes]:
     return {each for each in raw if not each.startswith((b"pipe:[", b"socket:[", b"anon_inode:"))}
 
 
-def names_in_use(tape: Tape) -> frozenset[str]:
-    """The names of users, groups, processes, programs and the host: a secret of the same name is hidden in its own place alone."""
-    found: set[bytes] = {_encoded(name) for name in (tape.origin.node_name, *tape.origin.words)}
-    for _, path, data in tape.all_of(kinds.FILE):
-        if not isinstance(data, bytes):
-            continue
-        if path.endswith(("/comm", "/stat", "/status")):
-            found.add(thread_name(path, data))
-        elif path.endswith(("etc/passwd", "etc/group")):
+def names_in_use(tape: Tape, threads: set[bytes]) -> frozenset[str]:
+    """The names of users, groups, threads, programs and the host: a secret of the same name is hidden in its own place alone."""
+    found = {*threads, *(_encoded(name) for name in (tape.origin.node_name, *tape.origin.words))}
+    for name in ("passwd", "group"):
+        data = tape.answers[kinds.FILE][0].get(f"{tape.origin.root.rstrip('/')}/etc/{name}")
+        if isinstance(data, bytes):
             found.update(line.partition(b":")[0] for line in data.split(b"\n"))
     found.update(
         posixpath.basename(target)

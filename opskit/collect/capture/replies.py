@@ -18,7 +18,7 @@ from opskit.jvm.attach import wire
 from opskit.jvm.attach.client import AttachClient
 from opskit.jvm.attach.recorded import CARRIERS, FLAGS, INFO, PROPERTIES, failure_of
 from opskit.jvm.discover import HOTSPOT
-from opskit.proc.recorded.replies import HISTOGRAM, THREADS, key_of, name_of
+from opskit.proc.recorded.replies import HISTOGRAM, THREADS, TIMES, key_of, name_of, named, times_of
 from opskit.proc.recorded.tape import REPLY
 from opskit.quantities import plural
 
@@ -35,9 +35,11 @@ WHAT = (THREADS, HISTOGRAM, "flags", "info")
 DEFAULT_WHAT = (THREADS, "flags", "info")
 MOST_AT_ONCE = 20
 _TIMEOUT_S, _LONGEST_S, _TIMEOUT_PAUSES = 5.0, 60.0, 10
-_MOST_GAP_S = 1.0  # between two samples: the counters have been read already
+_MOST_GAP_S = 1.0  # between two of them: the evidence is wanted soon
+_MOST_SAMPLES = 20
 _CHEAP_WALK_S, _CHEAP_HISTOGRAM_S = 0.2, 1.0
 _END_S = 5.0  # beyond the timeouts: a thread that hangs in a file of the process is left
+_LAST_S = 2.0  # after Ctrl-C
 _LOOK_S = 0.005
 _FIRST_EXTENDED, _FIRST_INFO, _FIRST_CARRIERS = 11, 9, 24
 
@@ -60,11 +62,12 @@ def ask_jvms(
     tape: Tape,
     jvms: Sequence[Jvm],
     what: Sequence[str],
+    gap_s: float = _MOST_GAP_S,
     progress: Callable[[str], None] = lambda _: None,
 ) -> list[str]:
     """Put their replies on the tape: a thread dump and a histogram a mark, all else once. Gives who was not asked, and why.
 
-    `host`: the live machine. On another machine's tree nobody is asked.
+    `host`: the live machine; on another machine's tree nobody is asked. `gap_s`: between two dumps, at most a second.
     """
     asked = [jvm for jvm in jvms if jvm.kind == HOTSPOT]
     notes = [f"{jvm.pid} ({jvm.main}) was not asked: it is no HotSpot JVM" for jvm in jvms if jvm.kind != HOTSPOT]
@@ -77,23 +80,35 @@ def ask_jvms(
     for begin in range(0, len(asked), MOST_AT_ONCE):
         batch = asked[begin : begin + MOST_AT_ONCE]
         progress(f"asking {plural(len(batch), 'JVM')}: {', '.join(what)}")
-        notes += _ask_all(host, tape, batch, what)
+        notes += _ask_all(host, tape, batch, what, min(_MOST_GAP_S, gap_s))
     return notes
 
 
-def _ask_all(host: Host, tape: Tape, jvms: Sequence[Jvm], what: Sequence[str]) -> Iterator[str]:
-    gaps = [min(_MOST_GAP_S, then.monotonic_s - now.monotonic_s) for now, then in zip(tape.marks, tape.marks[1:])]
+def _ask_all(host: Host, tape: Tape, jvms: Sequence[Jvm], what: Sequence[str], gap_s: float) -> Iterator[str]:
+    gaps = [gap_s] * (min(_MOST_SAMPLES, len(tape.marks)) - 1)
     asking = [_Asking(host, jvm, what, gaps) for jvm in jvms]
     until_s = host.monotonic() + sum(gaps) + max(each.longest_s for each in asking)
-    while any(each.is_alive() for each in asking) and host.monotonic() < until_s:
-        host.sleep(_LOOK_S)
+    try:
+        _wait(host, asking, until_s)
+    except KeyboardInterrupt:  # what they have made to start a listener they remove themselves
+        for each in asking:
+            each.stop()
+        _wait(host, asking, host.monotonic() + _LAST_S)
+        raise
     for each in asking:
         replies, why = each.result()
         for mark, name, reply in replies:
-            tape.keep(REPLY, key_of(each.jvm.pid, name), reply, mark)
+            tape.keep(REPLY, key_of(each.jvm.pid, name, mark), reply)
+        if each.times:
+            tape.keep(REPLY, key_of(each.jvm.pid, TIMES), times_of(each.times))
         if why:
             further = " further" * any(isinstance(reply, bytes) for _, _, reply in replies)
             yield f"{each.jvm.pid} ({each.jvm.main}) was not asked{further}: {why}"
+
+
+def _wait(host: Host, asking: Sequence[_Asking], until_s: float) -> None:
+    while any(each.is_alive() for each in asking) and host.monotonic() < until_s:
+        host.sleep(_LOOK_S)
 
 
 class _Asking:
@@ -105,6 +120,10 @@ class _Asking:
         self._fs.kept = None  # what was kept is not good enough for who sends a signal
         self._replies: list[tuple[int, str, bytes | Failure]] = []
         self._why: str | None = None
+        self._error: OpskitError | None = None
+        self.times: dict[str, float] = {}
+        self._first = host.now().timestamp() - host.monotonic()
+        self._end = threading.Event()
         heap = heap_to_walk(host, jvm.pid).bytes or 0
         self._has_locks = heap_walk_s(heap, 1) <= _CHEAP_WALK_S
         self._pause_s = pause_estimate_s(heap, live=False)
@@ -116,6 +135,10 @@ class _Asking:
         except (RuntimeError, MemoryError):
             self._why = "no thread can be started to ask it"
 
+    def stop(self) -> None:
+        """Ask for nothing more than what it is asking for now."""
+        self._end.set()
+
     def is_alive(self) -> bool:
         """Whether it still asks."""
         return self._thread.is_alive()
@@ -126,9 +149,7 @@ class _Asking:
         if why is None and self.is_alive():
             why = "it did not reply in time"
         if why is not None:
-            failure = failure_of(
-                NotSupported(f"{self.jvm.pid} ({self.jvm.main}) gave no reply when the capture was made: {why}")
-            )
+            failure = failure_of(self._error or NotSupported(f"{self.jvm.pid} ({self.jvm.main}) gave no reply: {why}"))
             got = {name for _, name, _ in replies}
             replies += [(0, name, failure) for name in self._names() if name not in got]
         return replies, why
@@ -147,9 +168,14 @@ class _Asking:
         try:
             client = AttachClient(self._fs, self.jvm.pid, _TIMEOUT_S)
             for mark, name, ask in self._steps(client):
+                asked_s = self._first + self._host.monotonic()
                 self._replies.append((mark, name, _reply(ask)))
+                if name in (THREADS, HISTOGRAM):
+                    self.times[named(name, mark)] = asked_s
+                if self._end.is_set():
+                    return
         except OpskitError as error:
-            self._why = short_reason(error, self.jvm)
+            self._error, self._why = error, short_reason(error, self.jvm)
         except OSError as error:
             self._why = error.strerror or str(error)
 
@@ -159,7 +185,7 @@ class _Asking:
             if mark and not self._samples_again:
                 break
             if mark:
-                threading.Event().wait(self._gaps[mark - 1])
+                self._end.wait(self._gaps[mark - 1])
             if THREADS in self._what:
                 flags = "l" * self._has_locks + "e" * (major >= _FIRST_EXTENDED)
                 yield mark, THREADS, partial(_thread_dump, client, [f"-{flags}"] if flags else [])

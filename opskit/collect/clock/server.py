@@ -40,6 +40,7 @@ class ServerReader:
     """Asks at most every 16 s; a server that refuses is never asked again."""
 
     def __init__(self, host: Host, server: tuple[str, int]) -> None:
+        host.prove_here("--server")
         self._host, self._server = host, server
         self._last: Server | None = None
         self._asked_s = 0.0

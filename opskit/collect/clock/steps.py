@@ -33,7 +33,7 @@ class StepWatch:
         """Look until this time of the monotonic clock, or until the clock is set: at most ten times a second."""
         until_s = self._host.end_at(until_s)
         while (left_s := until_s - self._host.monotonic()) > 0:
-            self._host.sleep(min(left_s, EACH_S))
+            self._host.step(min(left_s, EACH_S))
             if self.look():
                 return
 

@@ -97,6 +97,7 @@ def collect(host: Host, ask: Request, expect: Callable[[str, float], None]) -> F
     Raises NotSupported where two CPUs are wanted and only one may be used, where no process can be started, for a copy of another machine.
     """
     host.prove_moving("--bench")
+    host.prove_here("--bench")
     fs = ProcFS()  # what is measured is this machine, whatever tree is read
     topology = read_topology(fs)
     status = fs.maybe(parse_status, "self", "status")

@@ -9,7 +9,7 @@ from opskit.collect.cswitch.handoffs import Handoffs
 from opskit.collect.cswitch.machine import Machine, Quotas, loads, pressure, switches
 from opskit.collect.cswitch.sweep import Sweep
 from opskit.collect.given_pids import GivenPids
-from opskit.collect.softirq_losses import accounts_irqs, measuring_losses, with_loss, worth_measuring
+from opskit.collect.softirq_losses import accounts_irqs, measuring_losses, recorded_losses, with_loss, worth_measuring
 from opskit.collect.windows import Windows, uneven_moments
 from opskit.proc.cpu_topology import read_cpuset, read_topology
 from opskit.proc.files.cpu_times import parse_cpu_times
@@ -77,7 +77,7 @@ class Collector:
         handoffs = Handoffs(host, moved if pid is not None else ())
         with measuring_losses(host, self._flooded(), end_s, _MEASURES * self._ask.window_s) as losses:
             self._sample(end_s, handoffs)
-            lost = losses()
+            lost = recorded_losses(host, self._last.cpus, self._left_alone) if host.is_recorded else losses()
         ended_s = host.monotonic()
         facts = self._end(self._last, others, lost)
         self._windows.look_done(ended_s)
@@ -104,12 +104,16 @@ class Collector:
             if handoffs is not None:
                 handoffs.look()
 
+    @property
+    def _left_alone(self) -> frozenset[int]:
+        return self._topology.isolated | self._topology.tickless
+
     def _flooded(self) -> Sequence[int]:
         """The CPUs with many softirqs so far, where the kernel only samples their time."""
         if self._last is None or not self._host.is_here or accounts_irqs(self._last.cpus) is not False:
             return ()
         now = self._host.fs.maybe(parse_cpu_times, "stat", default={})
-        return worth_measuring(self._last.cpus, now, self._topology.isolated | self._topology.tickless)
+        return worth_measuring(self._last.cpus, now, self._left_alone)
 
     def _ask_who_runs(self, moved: Sequence[Moved]) -> Sweep | None:
         """Where threads wait: read the quotas of their cgroups, and for a process which others use the CPUs."""

@@ -68,7 +68,7 @@ class Handoffs:
             return None
         if text.startswith(_AWAKE):
             return self._asleep_for_a_moment(pid, tid) or _Look(is_asleep=False)
-        call = parse_syscall(text)
+        call = parse_syscall(text, fs.machine)
         if call is None:
             return _Look(is_asleep=True)
         return _Look(True, call.name, call.arguments[0] if call.name == _FUTEX else None)

@@ -83,7 +83,7 @@ class HostReader:
             elif not looks:
                 self._stalls.look_again()
             next_s = min(due_s[0] if due_s else end_s, end_s if looks else now_s + _LOOK_AGAIN_S, end_s)
-            host.sleep(max(0.0, next_s - host.monotonic()))
+            host.step(max(0.0, next_s - host.monotonic()))
 
     def end(self) -> Facts:
         """Read the end of the window."""

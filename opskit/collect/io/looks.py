@@ -163,7 +163,7 @@ class Looks:
             return
         except OSError:
             return
-        call = parse_syscall(text)
+        call = parse_syscall(text, self._host.fs.machine)
         if call is None:
             number = text.partition(" ")[0].strip()
             if number == RUNNING:  # it runs again: which call it was in is unknown

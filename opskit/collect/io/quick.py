@@ -90,7 +90,7 @@ class _Look:
         first = self._waiters() if before.limits else ()
         end_s = host.end_at(before.at_s + window_s)
         while (left_s := end_s - host.monotonic()) > 0:
-            host.sleep(min(_LOOK_AGAIN_S, left_s))
+            host.step(min(_LOOK_AGAIN_S, left_s))
             self._stalls.look_again()
         after = self._read()
         elapsed_s = max(after.at_s - before.at_s, 1e-6)

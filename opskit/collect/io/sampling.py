@@ -82,7 +82,7 @@ class Sampler:
             if now_s >= others_s:
                 self._looks.look(self._others)
                 others_s = now_s + 1 / _STALLED_HZ
-            host.sleep(max(0.0, min(due_s, choose_s, end_s) - host.monotonic()))
+            host.step(max(0.0, min(due_s, choose_s, end_s) - host.monotonic()))
             now_s = host.monotonic()
         if step_s < end_s:
             steps.append(self._end_step())

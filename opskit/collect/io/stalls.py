@@ -72,7 +72,7 @@ class Stalls:
         found: dict[int, list[StalledThread]] = {}
         for pid, tid in self._now[:_MOST]:
             where = fs.maybe(str.strip, pid, "task", tid, "wchan", default="")[:_LONGEST_NAME]
-            call = fs.maybe(parse_syscall, pid, "task", tid, "syscall")
+            call = parse_syscall(fs.maybe(str, pid, "task", tid, "syscall", default=""), fs.machine)
             since = self._since.get((pid, tid))
             name = thread_name(fs, pid, tid)
             if name is not None:

@@ -9,7 +9,7 @@ from opskit.collect.irqs.facts import TIMERS, Balancer, Cpu, Facts, Interrupt
 from opskit.collect.irqs.interfaces import other_interfaces, our_interfaces
 from opskit.collect.irqs.pinned import ThreadScan
 from opskit.collect.schedule import window_end_s
-from opskit.collect.softirq_losses import accounts_irqs, measuring_losses, with_loss, worth_measuring
+from opskit.collect.softirq_losses import accounts_irqs, measuring_losses, recorded_losses, with_loss, worth_measuring
 from opskit.proc.cpu_masks import parse_cpu_mask
 from opskit.proc.cpu_topology import read_topology
 from opskit.proc.files.cpu_times import parse_cpu_times
@@ -122,10 +122,14 @@ class Collector:
     def _losses(self, first: _Reading, end_s: float) -> Mapping[int, float]:
         """Wait for the window. In its last part, measure the CPUs with most softirqs where the kernel only samples their time."""
         host, hot = self._host, []
-        if host.is_here and accounts_irqs(first.times) is False:
+        left_alone = first.topology.isolated | first.topology.tickless
+        if host.is_recorded:
+            host.sleep(max(0.0, end_s - host.monotonic()))
+            return recorded_losses(host, first.times, left_alone)
+        if host.is_own and accounts_irqs(first.times) is False:
             host.sleep(max(0.0, (end_s - host.monotonic()) * _DECIDES))
             now = host.fs.maybe(parse_cpu_times, "stat", default={})
-            hot = worth_measuring(first.times, now, first.topology.isolated | first.topology.tickless)
+            hot = worth_measuring(first.times, now, left_alone)
         with measuring_losses(host, hot, end_s) as losses:
             host.sleep(max(0.0, end_s - host.monotonic()))
             return losses()

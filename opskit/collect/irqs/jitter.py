@@ -86,6 +86,7 @@ def parse_cpus(text: str) -> frozenset[int]:
 def collect(host: Host, ask: Request, expect: Callable[[str], None] | None = None) -> Facts:
     """Measure. `expect` is told what is done. Ctrl-C ends it early, with what was seen so far. Raises UsageError for a CPU that we may not use."""
     host.prove_moving("--jitter")
+    host.prove_here("--jitter")
     fs = ProcFS()  # what is measured is this machine
     topology = read_topology(fs)
     ours = read_cpuset(fs, "self", frozenset(topology.online))

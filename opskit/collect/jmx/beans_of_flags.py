@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from opskit.collect.jmx.made import MEMORY, bean
@@ -23,7 +24,8 @@ def flag_beans(sources: Sources) -> list[Bean]:
     if sources.memory is None:
         return []
     try:
-        found = read_manageable_flags(*sources.opened)
+        structs, _ = sources.opened
+        found = sources.worked_out("manageable_flags", "list[Manageable]", partial(read_manageable_flags, structs))
     except NotSupported as error:
         sources.missing.append(f"com.sun.management:type=HotSpotDiagnostic DiagnosticOptions: {error}")
         return []

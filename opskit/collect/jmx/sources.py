@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from opskit.jvm.memory.objects import Objects
     from opskit.jvm.memory.vmstructs import VmStructs
     from opskit.jvm.perfdata.hsperfdata import PerfData
+    from opskit.proc.fs import ProcFS
     from opskit.proc.memory import Memory
     from opskit.proc.touched_memory import TouchedMemory
 
@@ -117,8 +118,34 @@ class Sources:
             from opskit.jvm.memory.buffer_pools import BUFFER_CLASSES
             from opskit.jvm.memory.finalization import FINALIZATION_CLASSES
 
-            self._classes = self.objects().classes.boot_classes((*BUFFER_CLASSES, *FINALIZATION_CLASSES))
+            names, (structs, _), flags = (*BUFFER_CLASSES, *FINALIZATION_CLASSES), self.opened, self.flags
+            from opskit.jvm.memory.objects import Objects
+
+            def find(memory: TouchedMemory) -> dict[str, int]:
+                return Objects(structs, memory, flags).classes.boot_classes(names)
+
+            try:
+                self._classes = self.worked_out("boot_classes", "dict[str, int]", find)
+            except OSError as error:  # of a capture
+                raise NotSupported(f"{_OF_MEMORY}: {error.strerror}") from None
         return self._classes
+
+    def worked_out(self, name: str, returns: str, make: Callable[[TouchedMemory], _Found]) -> _Found:
+        """What is made of much of the memory, and is small: make(memory)."""
+        from opskit.proc.touched_memory import TouchedMemory
+
+        fs, pid, ours = self.host.fs, self.pid, self._memory
+
+        def work(machine: ProcFS) -> _Found:
+            if machine is fs and ours is not None:
+                return make(ours)
+            memory = TouchedMemory(machine, pid, machine.load(parse_smaps, pid, "maps"))
+            try:
+                return make(memory)
+            finally:
+                memory.close()
+
+        return fs.calls.work_out(fs, name, returns, (pid,), work)
 
     @property
     def release(self) -> str | None:
@@ -260,7 +287,10 @@ class Sources:
         if self._memory is None:
             self._memory = TouchedMemory(fs, pid, fs.load(parse_smaps, pid, "maps"))
         structs = read_vmstructs(fs, pid, self._memory)
-        self.flags = read_flags(structs, self._memory, {*_COLLECTOR_FLAGS, *_OTHER_FLAGS, *USE_FLAGS, *OBJECT_FLAGS})
+        names = {*_COLLECTOR_FLAGS, *_OTHER_FLAGS, *USE_FLAGS, *OBJECT_FLAGS}
+        self.flags = self.worked_out(
+            "jvm_flags", "dict[str, bool | int | float | str | None]", lambda memory: read_flags(structs, memory, names)
+        )
         self.structs = structs
         try:
             self.variables = read_variables(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from opskit.collect.jpmp.collect import DEFAULT_MAX_STOP_PERCENT, Sampled
 from opskit.collect.jpmp.load import LoadMeter
-from opskit.collect.replayed import go_to_reply
+from opskit.collect.replayed import go_to_reply, taken_s
 from opskit.errors import NoSuchProcess, OpskitError
 from opskit.jvm.perfdata.stop_clock import SamplingClock
 from opskit.proc.recorded.replies import THREADS
@@ -66,9 +66,11 @@ class Sampler:
         return gone or (getattr(error, "reason", None) == "reply-cut" and not self.host.fs.exists(pid))
 
     def _replay(self) -> None:
+        taken: list[float] = []
         for number in range(1, self.schedule.samples + 1):
             go_to_reply(self.host, self.client.pid, THREADS, next_one=number > 1)
-            self.run.times_s.append(self.host.monotonic() - self._begun)
+            taken.append(taken_s(self.host, self.client.pid, THREADS))
+            self.run.times_s.append(max(0.0, taken[-1] - taken[0]))
             self._take(number)
 
     def _take_all(self) -> None:

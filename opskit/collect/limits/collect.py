@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from opskit import shell
@@ -259,10 +260,10 @@ def _filter_answer(host: Host, ask: Request, status: Status) -> str | None:
     from opskit.proc.kernel.seccomp import filter_answer, own_answer
     from opskit.proc.kernel.syscalls import can_start_a_thread, clone3_errno, seccomp_filters
 
-    pid = ask.process.pid
-    answer = None if ask.is_opskit else filter_answer(host.fs, pid, host.machine, seccomp_filters)
+    pid, ask_kernel = ask.process.pid, host.fs.calls.ask
+    answer = None if ask.is_opskit else filter_answer(host.fs, pid, host.machine, partial(ask_kernel, seccomp_filters))
     if answer is None and (ask.is_opskit or _is_filtered_as_we_are(host.fs, pid, status)):
-        answer = own_answer(clone3_errno(), can_start_a_thread)
+        answer = optional(lambda: own_answer(ask_kernel(clone3_errno), partial(ask_kernel, can_start_a_thread)))
     return answer
 
 

@@ -7,7 +7,7 @@ sent to its attach listener only where that runs, or where `ask` allows to start
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Optional
 
 from opskit.collect.mem.facts import JvmMemory
 from opskit.errors import NotAJvm, NotSupported, OpskitError
@@ -29,8 +29,21 @@ if TYPE_CHECKING:
     from opskit.jvm.memory.vmstructs import VmStructs
     from opskit.jvm.perfdata.hsperfdata import PerfData
     from opskit.proc.files.smaps import Region
+    from opskit.proc.fs import ProcFS
     from opskit.proc.ranges import Range
     from opskit.proc.touched_memory import TouchedMemory
+
+    # _InMemory in plain types.
+    _Plain = tuple[
+        dict[str, FlagValue],
+        list[Range],
+        Optional[Buffers],
+        Optional[int],
+        Optional[int],
+        Optional[int],
+        list[str],
+        list[str],
+    ]
 
 _COLLECTORS = {
     "UseG1GC": "G1", "UseSerialGC": "Serial", "UseParallelGC": "Parallel", "UseZGC": "ZGC",
@@ -41,6 +54,10 @@ _SIZES = (
     "ThreadStackSize",
 )  # fmt: skip
 _FLAGS = (*_SIZES, *_COLLECTORS, "AlwaysPreTouch", "UseCompressedClassPointers", "ZGenerational")
+_PLAIN = (
+    "tuple[dict[str, bool | int | float | str | None], list[Range], Buffers | None, int | None, int | None, int | None, "
+    "list[str], list[str]]"
+)
 _NO_LIMIT = 1 << 62  # the JVM writes the largest number that fits, rounded down to its alignment
 _KIB = 1024
 _TIMEOUT_S = 2.0
@@ -77,68 +94,22 @@ class _Look:
         )  # the same lines, without usage
         counted = jvm.perf.text("java.property.java.version") if jvm.perf is not None else None
         self.release = jdk_release(host.fs, jvm).get("JAVA_VERSION") or counted
-        self.flags: dict[str, FlagValue] = {}
-        self.ranges: list[Range] = []
-        self.buffers: Buffers | None = None
-        self.used_bytes: int | None = None
-        self.threads: int | None = None
-        self.loaders: int | None = None
         self.sources: list[str] = []
         self.missing: list[str] = []
         if jvm.perf is not None:
             self.sources.append("hsperfdata")
         elif jvm.no_perf is not None:
             self.missing.append(str(jvm.no_perf))
-        self._read_memory(host)
-
-    def _read_memory(self, host: Host) -> None:
-        from opskit.jvm.memory.vmstructs import read_vmstructs
-        from opskit.proc.touched_memory import TouchedMemory
-
         fs, pid = host.fs, self.jvm.pid
+        found: _Plain = {}, [], None, None, None, None, [], []
         try:
-            memory = TouchedMemory(fs, pid, self.regions)
-        except PermissionError:
-            advice = as_owner_or_root(fs, "CAP_SYS_PTRACE", pid, self.jvm.uid)
-            self.missing.append(f"permission denied for {fs.path(pid, 'mem')}: {advice}")
-            return
-        except OSError as error:
+            found = fs.calls.work_out(
+                fs, "jvm_memory", _PLAIN, (pid,), lambda machine: _InMemory(machine, self.jvm, self.regions).plain
+            )
+        except OSError as error:  # of a capture
             self.missing.append(f"{fs.path(pid, 'mem')}: {error.strerror}")
-            return
-        try:
-            self._read_structs(read_vmstructs(fs, pid, memory), memory)
-        except OpskitError as error:
-            self.missing.append(str(error))
-        except OSError as error:
-            self.missing.append(f"{fs.path(pid, 'mem')}: {error.strerror}")
-        finally:
-            memory.close()
-
-    def _read_structs(self, structs: VmStructs, memory: TouchedMemory) -> None:
-        from opskit.jvm.memory.direct_memory import read_buffers
-        from opskit.jvm.memory.flags import read_flags
-        from opskit.jvm.memory.heap_use import HeapUse
-        from opskit.jvm.memory.objects import OBJECT_FLAGS, Objects
-        from opskit.jvm.memory.ranges import RANGE_FLAGS, JvmRanges
-
-        self.flags = read_flags(structs, memory, {*_FLAGS, *RANGE_FLAGS, *OBJECT_FLAGS})
-        found = JvmRanges(structs, memory, self.regions, self.flags)
-        self.ranges = found.ranges
-        self.threads = found.stacks or None
-        if found.loaders is not None:
-            self.loaders = sum(not loader.is_of_one_class for loader in found.loaders)
-        with suppress(OpskitError):
-            self.used_bytes = HeapUse(structs, memory).used_bytes(self.flags)
-        self.missing += found.failed
-        self.sources.insert(0, "vmStructs")
-        try:
-            boot = found.loaders[-1].address if found.loaders else 0
-            self.buffers = read_buffers(Objects(structs, memory, self.flags), boot)
-        except OpskitError as error:
-            self.missing.append(f"direct buffers: {error}")
-            return
-        if self.buffers.direct_bytes is None:
-            self.missing.append("direct buffers: java.nio.Bits could not be read at this moment")
+        self.flags, self.ranges, self.buffers, self.used_bytes, self.threads, self.loaders, sources, missing = found
+        self.sources, self.missing = [*sources, *self.sources], [*self.missing, *missing]
 
     def memory(self, answer: HeapInfo | None) -> JvmMemory:
         """The record. `answer`: of GC.heap_info, which is of now."""
@@ -205,6 +176,78 @@ class _Look:
 
     def _committed(self, *kinds: str) -> int | None:
         return committed_bytes(self.regions, [each for each in self.ranges if each.kind in kinds]) or None
+
+
+class _InMemory:
+    """What the memory of one JVM says."""
+
+    def __init__(self, fs: ProcFS, jvm: Jvm, regions: Sequence[Region]) -> None:
+        self.regions = regions
+        self.flags: dict[str, FlagValue] = {}
+        self.ranges: list[Range] = []
+        self.buffers: Buffers | None = None
+        self.used_bytes: int | None = None
+        self.threads: int | None = None
+        self.loaders: int | None = None
+        self.sources: list[str] = []
+        self.missing: list[str] = []
+        self._read(fs, jvm)
+
+    @property
+    def plain(self) -> _Plain:
+        """All of it."""
+        return (
+            self.flags, self.ranges, self.buffers, self.used_bytes, self.threads, self.loaders, self.sources, self.missing
+        )  # fmt: skip
+
+    def _read(self, fs: ProcFS, jvm: Jvm) -> None:
+        from opskit.jvm.memory.vmstructs import read_vmstructs
+        from opskit.proc.touched_memory import TouchedMemory
+
+        pid = jvm.pid
+        try:
+            memory = TouchedMemory(fs, pid, self.regions)
+        except PermissionError:
+            advice = as_owner_or_root(fs, "CAP_SYS_PTRACE", pid, jvm.uid)
+            self.missing.append(f"permission denied for {fs.path(pid, 'mem')}: {advice}")
+            return
+        except OSError as error:
+            self.missing.append(f"{fs.path(pid, 'mem')}: {error.strerror}")
+            return
+        try:
+            self._read_structs(read_vmstructs(fs, pid, memory), memory)
+        except OpskitError as error:
+            self.missing.append(str(error))
+        except OSError as error:
+            self.missing.append(f"{fs.path(pid, 'mem')}: {error.strerror}")
+        finally:
+            memory.close()
+
+    def _read_structs(self, structs: VmStructs, memory: TouchedMemory) -> None:
+        from opskit.jvm.memory.direct_memory import read_buffers
+        from opskit.jvm.memory.flags import read_flags
+        from opskit.jvm.memory.heap_use import HeapUse
+        from opskit.jvm.memory.objects import OBJECT_FLAGS, Objects
+        from opskit.jvm.memory.ranges import RANGE_FLAGS, JvmRanges
+
+        self.flags = read_flags(structs, memory, {*_FLAGS, *RANGE_FLAGS, *OBJECT_FLAGS})
+        found = JvmRanges(structs, memory, self.regions, self.flags)
+        self.ranges = found.ranges
+        self.threads = found.stacks or None
+        if found.loaders is not None:
+            self.loaders = sum(not loader.is_of_one_class for loader in found.loaders)
+        with suppress(OpskitError):
+            self.used_bytes = HeapUse(structs, memory).used_bytes(self.flags)
+        self.missing += found.failed
+        self.sources.insert(0, "vmStructs")
+        try:
+            boot = found.loaders[-1].address if found.loaders else 0
+            self.buffers = read_buffers(Objects(structs, memory, self.flags), boot)
+        except OpskitError as error:
+            self.missing.append(f"direct buffers: {error}")
+            return
+        if self.buffers.direct_bytes is None:
+            self.missing.append("direct buffers: java.nio.Bits could not be read at this moment")
 
 
 def committed_bytes(regions: Sequence[Region], ranges: Iterable[Range]) -> int:

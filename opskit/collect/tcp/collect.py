@@ -201,10 +201,10 @@ class Collector:
             next_s = max(next_s + step_s, now + step_s / 2)  # late looks are left out
             gap_s, dice = uneven_step(step_s, dice)
             due_s = next_s + gap_s - step_s
-            host.sleep(max(0.0, min(due_s, end_s) - host.monotonic()))
+            host.step(max(0.0, min(due_s, end_s) - host.monotonic()))
         for window in windows:
             window.sampler.look_at_listening()
-            if self._ask.quick:  # the looks are few: the last one ends the window
+            if self._ask.quick or host.is_recorded:  # the looks are few: the last one ends the window
                 window.sampler.look()
 
     def _end(self, window: _Window, records: Records, is_wanted: Callable[[Row], bool] | None) -> Space:

@@ -82,6 +82,8 @@ def look_once(run: Run, request: Request) -> Result:
     seen = run_checks(run.host, request, import_the_rest)
     from opskit.analysis.doctor.judge import judge
 
+    if run.out.findings is not None:  # its report has none of its own
+        run.out.findings.extend(finding for each in seen.checked for finding in each.outcome.findings)
     return judge(seen)
 
 

@@ -26,18 +26,23 @@ def command(
     plotted: bool = True,
     unsuffixed: str = "text",
     writes_nothing: bool = False,
+    to_file: bool = True,
 ) -> Callable[[Callable[..., int]], click.Command]:
     """Make a click command of `function(run, **own options)`; its docstring is the help.
 
     `formats`: what -f and the suffix of -o may choose. `options`: WATCH, TOP, USERS.
     `exclusive`: pairs of parameters that exclude each other. `needs`: a parameter, and the one without which it has no effect.
     `plotted`: matplotlib draws svg and png. `unsuffixed`: the format of a file of -o without a suffix.
-    `writes_nothing`: not even its own OOM score.
+    `writes_nothing`: not even its own OOM score. `to_file`: -o takes the report; else it is the command's own.
     """
     rules = {"count": "watch", **({} if WINDOWED in options else {"interval": "watch"}), **(needs or {})}
 
     def decorate(function: Callable[..., int]) -> click.Command:
-        shared = [*(each for group in options for each in group), *format_options(formats), *HOST_OPTIONS]
+        shared = [
+            *(each for group in options for each in group),
+            *format_options(formats, to_file=to_file),
+            *HOST_OPTIONS,
+        ]
 
         def call(**given: Any) -> int:
             if not writes_nothing:
@@ -45,7 +50,7 @@ def command(
             made = click.get_current_context().command
             _check_rules(made, given, exclusive, rules)
             root, proc, capture = given.pop("root"), given.pop("proc"), given.pop("capture")
-            chosen = given.pop("format_"), given.pop("output"), given.pop("no_color")
+            chosen = given.pop("format_"), given.pop("output") if to_file else None, given.pop("no_color")
             out = Output.choose(*chosen, formats, plotted=plotted, unsuffixed=unsuffixed)
             kept = {key: given.pop(key) for key in ("watch", "interval", "count", "top", "user") if key in given}
             host = open_host(root, proc, capture, watch=kept.get("watch", False))
@@ -97,7 +102,7 @@ def _check_rules(
         if _is_given(given, one) and _is_given(given, other):
             raise UsageError(f"{names[one]} and {names[other]} exclude each other: choose one")
     for one, other in needs.items():
-        if _is_given(given, one) and not _is_given(given, other):
+        if other in names and _is_given(given, one) and not _is_given(given, other):
             raise UsageError(f"{names[one]} goes with {names[other]}: add {names[other].rpartition('/')[2]}")
 
 

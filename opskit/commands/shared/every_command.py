@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import io
+import time
 from contextlib import redirect_stderr, redirect_stdout
 from typing import TYPE_CHECKING
 
-from opskit.catalog import COMMANDS
+from opskit.catalog import CAPTURED_ASKED, COMMANDS
 from opskit.commands.shared.output import Unseen
 from opskit.errors import OpskitError, where_raised
 from opskit.proc.recorded.kept import KeptByMark
@@ -22,6 +23,14 @@ if TYPE_CHECKING:
 
 _DOCTOR = "doctor"
 _MOST_NAMED = 8  # processes that doctor names
+_APART_S = 0.25  # between two looks at the memory of a JVM
+
+
+class Looked(NamedTuple):
+    """The JVMs, and when their memory was looked at first, of time.monotonic."""
+
+    pids: Sequence[int]
+    at_s: float
 
 
 class Ran(NamedTuple):
@@ -32,22 +41,37 @@ class Ran(NamedTuple):
     without: Sequence[tuple[str, str]]
 
 
+def look_early(host: RecordedHost) -> Looked:
+    """Look at who waits for whom in JVMs: what their memory says now, and says again later, is a deadlock."""
+    from opskit.collect.found_jvms import found_jvms
+    from opskit.collect.jvm_monitors import MonitorWatch
+
+    host.rewind()
+    jvms = found_jvms(host).jvms
+    MonitorWatch(host, jvms).close()
+    return Looked([jvm.pid for jvm in jvms], time.monotonic())
+
+
 def run_every_command(
     group: click.Group,
     host: RecordedHost,
     named: Sequence[int] = (),
     *,
+    looked: Looked | None = None,
     progress: Callable[[str], None] = lambda _: None,
 ) -> Ran:
     """Run the lines of the catalog, one after the other, each from the first mark on. Nothing is shown.
 
     `group`: the commands. `host`: with a source, which is asked what the tape lacks. `named`: the processes that the
-    capture is asked for. An error of one command, also a bug, ends that command alone.
+    capture is asked for. `looked`: what look_early gave at the first mark. An error of one command, also a bug, ends that command alone.
     """
     unseen = Unseen(host)
     without: list[tuple[str, str]] = []
     lines: list[str] = []
     host.fs.kept = KeptByMark(host.clock)
+    jvms = look_early(host) if looked is None else looked
+    if jvms.pids:
+        time.sleep(max(0.0, jvms.at_s + _APART_S - time.monotonic()))
 
     def run(line: str) -> None:
         progress(line)
@@ -60,10 +84,12 @@ def run_every_command(
     try:
         run(_DOCTOR)
         found = tuple(unseen.findings)
-        jvms = _jvms(host)
-        pids = tuple(dict.fromkeys((*jvms, *named, *list(_pids_of(found))[:_MOST_NAMED])))
-        for line in _lines(jvms, pids):
+        pids = tuple(dict.fromkeys((*jvms.pids, *named, *list(_pids_of(found))[:_MOST_NAMED])))
+        for line in every_line(jvms.pids, pids):
             run(line)
+        for line in _asked_lines(jvms.pids) if host.tape.origin.asked else ():
+            host.rewind()
+            _run(group, unseen, line)  # a JVM that has not replied is known
     finally:
         host.rewind()
         host.fs.kept = None
@@ -74,9 +100,12 @@ def _run(group: click.Group, unseen: Unseen, line: str) -> str | None:
     """Run a line; why it gave nothing, None where it did."""
     silent = io.StringIO()
     try:
-        with redirect_stdout(silent), redirect_stderr(silent):
-            with group.make_context("opskit", line.split(), obj=unseen) as context:
-                group.invoke(context)
+        with (
+            redirect_stdout(silent),
+            redirect_stderr(silent),
+            group.make_context("opskit", line.split(), obj=unseen) as context,
+        ):
+            group.invoke(context)
     except OpskitError as error:
         return str(error)
     except Exception as error:  # noqa: BLE001  (a bug in one command must not lose the capture)
@@ -84,7 +113,7 @@ def _run(group: click.Group, unseen: Unseen, line: str) -> str | None:
     return None
 
 
-def _lines(jvms: Iterable[int], pids: Iterable[int]) -> Iterator[str]:
+def every_line(jvms: Iterable[int], pids: Iterable[int]) -> Iterator[str]:
     """The lines of the catalog, but the first one of doctor."""
     for entry in COMMANDS:
         for arguments in entry.captured:
@@ -96,11 +125,10 @@ def _lines(jvms: Iterable[int], pids: Iterable[int]) -> Iterator[str]:
                 yield f"{entry.name} {arguments}".rstrip()
 
 
-def _jvms(host: RecordedHost) -> list[int]:
-    from opskit.collect.found_jvms import found_jvms
-
-    host.rewind()
-    return [jvm.pid for jvm in found_jvms(host).jvms]
+def _asked_lines(jvms: Iterable[int]) -> Iterator[str]:
+    """The lines that need what JVMs have replied."""
+    for line in CAPTURED_ASKED:
+        yield from (line.format(jvm=pid) for pid in jvms) if "{jvm}" in line else (line,)
 
 
 def _pids_of(findings: Iterable[Finding]) -> Iterator[int]:

@@ -47,7 +47,7 @@ def _captured(context: click.Context, path: str) -> RecordedHost:
     """The host of a capture, which is read once: a WORD for opskit itself was searched for in it."""
     host: RecordedHost | None = context.meta.get(_LOADED)
     if host is None:
-        from opskit.proc.recorded.load import load_capture
+        from opskit.proc.recorded.store import load_capture
         from opskit.recorded_host import RecordedHost
 
         host = context.meta[_LOADED] = RecordedHost(load_capture(path), path=path)
@@ -60,6 +60,19 @@ def line_about(host: Host) -> str:
     count = host.samples
     apart = f", {host.sample_gap_s:.1f} s apart" if count > 1 else ""
     return f"capture of {host.name}, {host.now():%Y-%m-%dT%H:%M:%SZ}, {plural(count, 'sample')}{apart}"
+
+
+def option_values(words: Iterable[str], *names: str) -> list[str | None]:
+    """The values of options in a command line that is not parsed yet."""
+    found: dict[str, str] = {}
+    rest = iter(words)
+    for word in rest:
+        name, _, value = word.partition("=")
+        if word == "--":
+            break
+        if name in names:
+            found[name] = value if "=" in word else next(rest, "")
+    return [found.get(name) or None for name in names]
 
 
 def without_capture(words: Iterable[str]) -> list[str]:

@@ -47,5 +47,5 @@ def check_answerable(host: Host, command: str, given: Mapping[str, Any], names: 
     """Raise NotSupported for what needs the machine itself; the host is a capture. `names`: of options."""
     for parameter, (does, instead) in only_live(command).items():
         if not parameter or given.get(parameter) not in (None, False, ()):
-            what = names[parameter] if parameter else f"opskit {command}"
+            what = names[parameter] if parameter else command
             raise NotSupported(f"{what} {does}, and {host.capture} is a capture; {instead}")

@@ -96,13 +96,13 @@ class Regex(click.ParamType):
             self.fail(f"{value!r} is not a regular expression: {error}", param, ctx)
 
 
-def format_options(formats: Sequence[str]) -> list[Callable[[F], F]]:
-    """-f, -o and --no-color, of every command."""
+def format_options(formats: Sequence[str], *, to_file: bool = True) -> list[Callable[[F], F]]:
+    """-f, -o and --no-color, of every command; not `to_file`: without -o, which means something else there."""
     choice, default = click.Choice(formats), "Output format; default: table on a terminal, text otherwise."
     place = "Write to FILE; its suffix chooses the format; - is stdout."
     return [
         option("-f", "--format", "format_", type=choice, group=OUTPUT, help=default),
-        option("-o", "--output", metavar="FILE", group=OUTPUT, help=place),
+        *([option("-o", "--output", metavar="FILE", group=OUTPUT, help=place)] if to_file else ()),
         option("--no-color", is_flag=True, group=OUTPUT, help="No colours (also: NO_COLOR in the environment)."),
     ]
 

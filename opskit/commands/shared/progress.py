@@ -19,7 +19,8 @@ _LONG_S = 2.0  # shorter runs show nothing
 class Progress:
     """Counts down while the host sleeps, in a `with` block."""
 
-    def __init__(self, host: Host) -> None:
+    def __init__(self, host: Host, on_interrupt: str = "Ctrl-C prints what there is so far") -> None:
+        self._on_interrupt = on_interrupt
         self._host, self._sleep = host, host.sleep
         self._begun_s = host.monotonic()
         self._what, self._ends_s = "", 0.0
@@ -59,7 +60,13 @@ class Progress:
     def _show(self) -> None:
         self._is_shown = True
         left_s = max(round(self._ends_s - self._host.monotonic()), 0)
-        self._write(f"{self._what}; {left_s:,} s left; Ctrl-C prints what there is so far")
+        self._write(f"{self._what}; {left_s:,} s left; {self._on_interrupt}")
+
+    def say(self, line: str) -> None:
+        """Show a line without an end that is known."""
+        if sys.stderr.isatty():
+            self._is_shown = True
+            self._write(f"{line}; {self._on_interrupt}")
 
     def _write(self, line: str) -> None:
         width = os.get_terminal_size(sys.stderr.fileno()).columns or 80  # a line that wraps could not be erased

@@ -54,7 +54,7 @@ def run_watch(
 
 
 def _schedule(run: Run, sleep: Callable[[float], None] | None) -> Iterator[tuple[int, float]]:
-    if run.host.is_recorded:
+    if run.host.is_recorded and run.interval_s:  # otherwise the look waits itself
         return schedule_of_capture(run.host, run.interval_s if run.has_interval else 0.0, run.count, sleep)
     return schedule(run.host, run.interval_s, run.count, sleep)
 

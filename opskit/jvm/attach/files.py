@@ -231,7 +231,9 @@ class FileFinder:
         if self.listening is not None:
             alive, peer = self.listening.of_jvm(jvm, name) if jvm else (self.listening.is_anywhere(name), None)
             return Socket(entry, alive, peer)
-        return Socket(entry, *(listener_at(entry.path) if self._is_own and connects else (None, None)))
+        if not (self._is_own and connects):
+            return Socket(entry, None, None)
+        return Socket(entry, *optional(self.fs.calls.ask, listener_at, entry.path, default=(None, None)))
 
     def _location(self, jvm: Jvm, start: Literal["root", "cwd"], path: str) -> Location:
         """The location of a path below PROC/PID/root or PROC/PID/cwd."""

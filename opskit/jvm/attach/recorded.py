@@ -141,4 +141,4 @@ def _costs_nothing(command: str, arguments: tuple[str, ...]) -> bool:
 
 def reply_texts(fs: ProcFS, pid: int, name: str) -> list[str]:
     """The recorded thread dumps (THREADS) or class histograms (HISTOGRAM) of a JVM, the oldest first; none on a live tree."""
-    return [] if fs.replies is None else [wire.decode(each) for _, each in fs.replies.all_of(pid, name)]
+    return [] if fs.replies is None else [wire.decode(each) for each in fs.replies.all_of(pid, name)]

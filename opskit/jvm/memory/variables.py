@@ -26,6 +26,13 @@ _UNDEFINED, _RESERVED = 0, 0xFF00  # section numbers
 
 def read_variables(fs: ProcFS, pid: int, names: Collection[str]) -> dict[str, int]:
     """The addresses of those of these variables that this JVM has. Raises NotSupported without a table of symbols."""
+    wanted = tuple(sorted(names))
+    return fs.calls.work_out(
+        fs, "libjvm_variables", "dict[str, int]", (pid, wanted), lambda machine: _read(machine, pid, wanted)
+    )
+
+
+def _read(fs: ProcFS, pid: int, names: Collection[str]) -> dict[str, int]:
     begin, path = find_libjvm(fs, pid)
     image = open_elf(fs, path)
     source = complete_source(image) if image is not None else None

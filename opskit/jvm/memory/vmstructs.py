@@ -14,7 +14,7 @@ from opskit.proc.elf.file import elf_in_memory, open_elf
 from opskit.proc.elf.symbols import dynamic_symbols
 from opskit.proc.files.maps import find_mapping
 from opskit.proc.fs import optional
-from opskit.proc.memory import u64
+from opskit.proc.memory import ProcessMemory, u64
 from opskit.quantities import hexadecimal
 from opskit.records import NamedTuple
 
@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
     from opskit.proc.fs import ProcFS
     from opskit.proc.memory import Memory
+
+    # VmStructs in plain types.
+    _Plain = tuple[dict[tuple[str, str], tuple[bool, int, str]], Mapping[str, int], Mapping[str, int], int]
 
 _PARTS = {
     "VMStruct": {"TypeName": "<Q", "FieldName": "<Q", "TypeString": "<Q", "IsStatic": "<i", "Offset": "<Q", "Address": "<Q"},
@@ -39,6 +42,9 @@ _MOST_ENTRIES, _MOST_STRIDE = 8192, 1024
 _LONGEST_NAME, _CHUNK_BYTES, _MOST_CHUNKS = 160, 1 << 16, 256
 _LARGEST_TYPE_BYTES = 1 << 16  # so much is read of a structure; HotSpot's are below 64 KiB
 _LARGEST_LIBJVM_BYTES = 64 << 20
+
+
+_PLAIN = "tuple[dict[tuple[str, str], tuple[bool, int, str]], dict[str, int], dict[str, int], int]"
 
 
 class VmField(NamedTuple):
@@ -95,6 +101,22 @@ def _not_described(name: str) -> NotSupported:
 
 def read_vmstructs(fs: ProcFS, pid: int, memory: Memory, types: Collection[str] | None = None) -> VmStructs:
     """Read the tables; with `types` only the fields of these. Raises NotSupported without a libjvm of HotSpot and where its tables cannot be read; OSError without rights."""
+    wanted = None if types is None else tuple(sorted(types))
+
+    def read(machine: ProcFS) -> _Plain:
+        found = _read(machine, pid, memory if machine is fs else ProcessMemory(machine, pid), wanted)
+        return (
+            {key: (field.is_static, field.at, field.type) for key, field in found.fields.items()},
+            found.sizes,
+            found.constants,
+            found.libjvm,
+        )
+
+    fields, sizes, constants, begin = fs.calls.work_out(fs, "vmstructs", _PLAIN, (pid, wanted), read)
+    return VmStructs({key: VmField(*field) for key, field in fields.items()}, sizes, constants, begin)
+
+
+def _read(fs: ProcFS, pid: int, memory: Memory, types: Collection[str] | None) -> VmStructs:
     begin, path = find_libjvm(fs, pid)
     symbols = _symbols(fs, path, memory, begin)
     at = {name: u64(memory, begin + value) for name, value in symbols.items()}

@@ -7,7 +7,6 @@ running                                                                  it is o
 
 from __future__ import annotations
 
-import platform
 import re
 
 from opskit.quantities import hexadecimal, integer
@@ -49,7 +48,7 @@ def parse_stack_pointer(text: str) -> int | None:
     return hexadecimal(words[-2]) if len(words) in (3, 9) else None
 
 
-def parse_syscall(text: str, machine: str = platform.machine()) -> SystemCall | None:
+def parse_syscall(text: str, machine: str) -> SystemCall | None:
     """The call of a sleeping thread, if it is one of those above; else None."""
     number, _, _ = text.partition(" ")
     name = (_X86_64 if machine == "x86_64" else _GENERIC).get(integer(number))

@@ -10,7 +10,8 @@ from opskit.proc.malloc.chunks import ChunkReader
 from opskit.proc.malloc.free_chunks import free_in
 from opskit.proc.malloc.record import Malloc
 from opskit.proc.malloc.runtimes import glibc_of, read_runtime
-from opskit.proc.pagemap import PresentMemory
+from opskit.proc.memory import ProcessMemory
+from opskit.proc.pagemap import PageMap, PresentMemory
 from opskit.proc.ranges import Range
 from opskit.proc.spans import without
 
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
     from opskit.proc.fs import ProcFS
     from opskit.proc.malloc.arenas import Arena, Heap
     from opskit.proc.malloc.runtimes import Runtime
-    from opskit.proc.memory import ProcessMemory
-    from opskit.proc.pagemap import PageMap
 
 _MOST_MISSES, _MOST_FREE, _MOST_FREE_PER_GIB = 16384, 100_000, 60_000  # about 70 ms of CPU time, and 40 ms per GiB
 _MOST_MISSES_EXACT, _MOST_FREE_EXACT = 1 << 22, 20_000_000
@@ -57,8 +56,19 @@ def read_malloc(
         return found._replace(unknown=unknown), sorted(ranges)
     if memory is None or pagemap is None:
         return found._replace(unknown="its memory cannot be read"), sorted(ranges)
-    reader = _Glibc(regions, PresentMemory(memory, pagemap), exact=exact)
-    malloc, taken = reader.read(found, [*known, *ranges])
+    is_known = [*known, *ranges]
+
+    def read(machine: ProcFS) -> tuple[Malloc, list[Range]]:
+        is_ours = machine is fs
+        present = PresentMemory(
+            memory if is_ours else ProcessMemory(machine, pid), pagemap if is_ours else PageMap(machine, pid)
+        )
+        return _Glibc(regions, present, exact=exact).read(found, is_known)
+
+    try:
+        malloc, taken = fs.calls.work_out(fs, "malloc", "tuple[Malloc, list[Range]]", (pid,), read)
+    except OSError:  # of a capture
+        return found._replace(unknown="its memory cannot be read"), sorted(ranges)
     if runtime.allocator is None:  # glibc may be linked into the program: its arenas prove it
         if not malloc.arenas:
             return found._replace(unknown=unknown), sorted(ranges)

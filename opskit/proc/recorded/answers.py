@@ -1,6 +1,6 @@
 """Answers to questions (Calls.ask) as JSON values, and back by the types that the questions are annotated with.
 
-None, numbers and text are themselves. Bytes are text of Latin-1 where they are printable, else {"base64": …} or, from 4 KiB,
+None, numbers and text are themselves. Bytes are text where they are printable ASCII, else {"base64": …} or, from 4 KiB,
 {"deflated": …}. A tuple, a list or a named tuple is a list; a dict a list of pairs; a set of numbers is its ranges: [0, 3, 8, 8].
 A JSON value comes from a stranger: what does not fit the type raises BadInput.
 """
@@ -22,17 +22,21 @@ if TYPE_CHECKING:
 
 # The named tuples that answers hold. Nothing else is imported by a name.
 _RECORDS = {
+    "Buffers": "opskit.jvm.memory.direct_memory",
     "ClockPair": "opskit.proc.kernel.clock_reads",
     "FileId": "opskit.proc.file_id",
     "FileTimes": "opskit.proc.kernel.syscalls",
     "KernelClock": "opskit.proc.kernel.adjtimex",
     "KernelLog": "opskit.proc.kernel.kmsg",
+    "Malloc": "opskit.proc.malloc.record",
+    "Manageable": "opskit.jvm.memory.flags",
     "NetQueue": "opskit.proc.net_queues",
+    "Range": "opskit.proc.ranges",
     "ReadCost": "opskit.proc.kernel.clock_reads",
     "Rights": "opskit.proc.rights",
 }
 _TOKEN = re.compile(r"[A-Za-z_]+|\.\.\.|[\[\],|]")
-_PRINTABLE = re.compile(rb"[\t\n\x20-\x7e\xa0-\xff]*")
+_PRINTABLE = re.compile(rb"[\t\n\x20-\x7e]*")
 _LEAST_DEFLATED, _MOST_BYTES = 4096, 256 << 20
 _LEAST, _MOST = -(1 << 63), 1 << 64
 _MOST_IN_RANGES = 1 << 16
@@ -63,7 +67,7 @@ def decode(value: Any, annotation: str) -> Any:
     try:
         return decoder(annotation)(value)
     except _UnfitError:
-        raise BadInput("the capture", f"a recorded answer is no {annotation}", found=repr(value)[:120]) from None
+        raise BadInput("the capture", f"a recorded answer is no {annotation}") from None
 
 
 class _UnfitError(Exception):
@@ -105,6 +109,8 @@ def _single(tokens: list[str]) -> Decode:
         return _tuple(inner, is_any_length=is_any_length)
     if inner:
         return _GENERIC[name](*inner)
+    if name in _ALIASES:
+        return decoder(_ALIASES[name])
     return _PLAIN[name] if name in _PLAIN else _record(name)
 
 
@@ -142,7 +148,7 @@ def _float(value: Any) -> float:
 def _bytes(value: Any) -> bytes:
     try:
         if type(value) is str:
-            return value.encode("latin-1")
+            return value.encode("ascii")
         if type(value) is dict and len(value) == 1:
             return _unpacked(*next(iter(value.items())))
     except ValueError:
@@ -171,7 +177,7 @@ def _unpacked(how: str, text: Any) -> bytes:
 
 def _of_bytes(data: bytes) -> Any:
     if _PRINTABLE.fullmatch(data):
-        return data.decode("latin-1")
+        return data.decode("ascii")
     import binascii
     import zlib
 
@@ -251,25 +257,10 @@ def _fields(value: Any, inner: list[Decode], least: int) -> list[Any]:
     return [each(item) for each, item in zip(inner, value)]
 
 
+_ALIASES = {"FlagValue": "bool | int | float | str | None"}
 _PLAIN: dict[str, Decode] = {
     "None": _exactly(type(None)), "bool": _exactly(bool), "int": _int, "float": _float, "str": _exactly(str), "bytes": _bytes,
 }  # fmt: skip
 _GENERIC: dict[str, Callable[..., Decode]] = {
     "list": _list_of, "frozenset": _set_of, "set": _set_of, "dict": _dict_of,
 }  # fmt: skip
-
-
-def with_texts(value: Any, change: Callable[[bytes], bytes]) -> Any:
-    """The same JSON value after `change` of each text in it, those of packed bytes too. Keys of dicts stay."""
-    if type(value) is str:
-        try:
-            return change(value.encode("utf-8", "surrogatepass")).decode("utf-8", "surrogatepass")
-        except UnicodeDecodeError:  # it cut a character
-            return ""
-    if type(value) is list:
-        return [with_texts(each, change) for each in value]
-    if type(value) is dict:
-        data = _bytes(value)
-        changed = change(data)
-        return value if changed == data else _of_bytes(changed)
-    return value

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 BLOCK_BYTES = 512
 ADLER_BASE = 65521
-LEVEL = 4  # of 45,000 files: 0.31 CPU s and 3.4 MB; level 1: 0.23 s, 4.5 MB; level 6: 0.39 s, 3.1 MB
+LEVEL = 6  # of 40,000 files: 0.27 CPU s and 1.5 MB; level 1: 0.16 s, 2.1 MB
 _NAME_BYTES, _PREFIX_BYTES, _RECORD_BYTES, _CHUNK_BYTES = 100, 155, 10240, 1 << 18
 _OWNED = b"0000600\0" + b"0000000\0" * 2  # mode, uid, gid
 _AFTER_SIZE = 12 + 8  # the time and the checksum

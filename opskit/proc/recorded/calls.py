@@ -17,6 +17,7 @@ from opskit.proc.recorded.tape import CALL, Failure
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from opskit.proc.fs import ProcFS
     from opskit.proc.recorded.fs import TapeFS
     from opskit.proc.recorded.network import TapeNetwork
 
@@ -65,7 +66,14 @@ class TapeCalls(Calls):
                 raise OSError(errno.ENODATA, NOT_CAPTURED) from None
             held = self._put(ask)
             fs.tape.keep(CALL, key, held)
-        return _given(held, returns)
+        return given(held, returns)
+
+    def work_out(
+        self, fs: ProcFS, name: str, returns: str, arguments: tuple[object, ...], make: Callable[[ProcFS], T]
+    ) -> T:
+        """What was made of the files. Raises its error."""
+        found: T = self.answer(name, returns, arguments, make)
+        return found
 
     @property
     def mark(self) -> int:
@@ -78,26 +86,25 @@ class TapeCalls(Calls):
 
         return TapeNetwork(self, path)
 
-    def sample(self, question: Callable[..., object], *arguments: object) -> None:
-        """Ask the machine now, and keep the answer at the mark of the clock. Errors are kept too. It needs a source."""
-        self.sample_answer(name_of(question), arguments, lambda source: source.calls.ask(question, *arguments))
-
-    def sample_answer(self, name: str, arguments: tuple[object, ...], ask: Callable[[Any], Any]) -> None:
-        """The same for a question of that name; ask(source): put it to the machine."""
-        held = self._put(ask)
-        self._fs.tape.keep_change(CALL, key_of(name, arguments), held, self.mark)
-
     def _put(self, ask: Callable[[Any], Any]) -> Any:
         try:
-            return ["answer", encode(ask(self._fs.source))]
-        except OSError as error:
-            return Failure(error.errno or errno.EIO, error.strerror or str(error))
-        except OpskitError as error:
-            name = type(error).__name__
-            return ["error", name if name in _ERRORS else "NotSupported", str(error)]
+            return kept_of(ask(self._fs.source))
+        except (OSError, OpskitError) as error:
+            return kept_of(error)
 
 
-def _given(held: Any, returns: str) -> Any:
+def kept_of(answer: Any) -> Any:
+    """An answer, or the error in its place, as the tape has it."""
+    if isinstance(answer, OSError):
+        return Failure(answer.errno or errno.EIO, answer.strerror or str(answer))
+    if isinstance(answer, OpskitError):
+        name = type(answer).__name__
+        return ["error", name if name in _ERRORS else "NotSupported", str(answer)]
+    return ["answer", encode(answer)]
+
+
+def given(held: Any, returns: str) -> Any:
+    """What the tape has, as an answer of a type. Raises its error, and BadInput for what is neither."""
     if isinstance(held, Failure):
         raise OSError(held.errno, held.why or f"error {held.errno}")
     kind, *rest = held if type(held) is list and held else [""]
@@ -105,4 +112,4 @@ def _given(held: Any, returns: str) -> Any:
         return decode(rest[0], returns)
     if kind == "error" and len(rest) == 2 and all(type(each) is str for each in rest) and rest[0] in _ERRORS:
         raise _ERRORS[rest[0]](rest[1])
-    raise BadInput("the capture", "a recorded answer is neither an answer nor an error", found=repr(held)[:120])
+    raise BadInput("the capture", "a recorded answer is neither an answer nor an error")

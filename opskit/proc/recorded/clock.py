@@ -92,6 +92,12 @@ class TapeClock:
         ideal_s += seconds
         self.go_to((self._nearest(mark, ideal_s) if ideal_s > self.monotonic() else mark, ideal_s))
 
+    def step(self, seconds: float) -> None:
+        """Go on to a later mark in any case, unless there is nothing to wait for. Raises NoMoreSamples."""
+        if seconds > 0:
+            self.go_to((self.mark, self.monotonic()))
+            self.sleep(seconds)
+
     def pause(self, seconds: float) -> None:
         """Wait between two looks at the same: on to a later mark, unless it is short or there is none."""
         mark, ideal_s = self.place
@@ -109,7 +115,8 @@ class TapeClock:
         return end_s
 
     def _nearest(self, mark: int, time_s: float) -> int:
-        later = range(mark + 1, len(self._marks))
+        now_s = self.monotonic()
+        later = [each for each in range(mark + 1, len(self._marks)) if self._marks[each].monotonic_s > now_s]
         if not later:
             raise NoMoreSamples(self.without)
         return min(later, key=lambda each: abs(self._marks[each].monotonic_s - time_s))

@@ -13,7 +13,7 @@ from opskit.proc.recorded import tape as kinds
 from opskit.proc.recorded.calls import TapeCalls
 from opskit.proc.recorded.departed import Departed
 from opskit.proc.recorded.held import Parts, TapeFile
-from opskit.proc.recorded.implied import implied
+from opskit.proc.recorded.implied import implied, is_listed
 from opskit.proc.recorded.replies import Replies
 from opskit.proc.recorded.tape import Failure, Tape
 
@@ -31,6 +31,8 @@ NOT_CAPTURED = "not in the capture"
 class TapeFS(ProcFS):
     """A captured tree, at the mark of its clock. What nobody asked for when it was captured is refused: it is unknown."""
 
+    small_read_bytes = 64
+
     def __init__(self, tape: Tape, clock: TapeClock, source: ProcFS | None = None) -> None:
         super().__init__(tape.origin.proc, tape.origin.root or "/")
         self.tape, self.clock, self.source = tape, clock, source
@@ -38,9 +40,11 @@ class TapeFS(ProcFS):
         self.has_our_root = tape.origin.has_our_root
         self.uses_nss = tape.origin.uses_nss
         self.calls = TapeCalls(self)
+        self.machine = tape.origin.machine or self.machine
         self.replies = Replies(tape, clock, source)
+        self._is_tree = bool(tape.origin.root) or self.proc != "/proc"
         self._departed = Departed(tape, self.proc)
-        self._parts = Parts(tape)
+        self._parts = Parts(tape, self.failure_of)
 
     def is_own(self) -> bool:
         """Whether it was so on the captured machine. No PID here is one there: see Host.prove_own."""
@@ -92,7 +96,12 @@ class TapeFS(ProcFS):
         if self._knows(kinds.UNTRUSTED, path) or not self._knows(kinds.FILE, path):
             self._answer(kinds.UNTRUSTED, path, lambda _: True)
         found = self.file_id_at(path)
-        check_untrusted(found, path, limit_bytes)
+        try:
+            check_untrusted(found, path, limit_bytes)
+        except OSError as error:
+            if self._is_tree:  # which counts it
+                self.refused[path] = str(error.strerror)
+            raise
         return found, self.read_path(path)[:limit_bytes]
 
     def names_at(self, path: str, most: int | None = None) -> list[str]:
@@ -164,6 +173,8 @@ class TapeFS(ProcFS):
         return file
 
     def _exists(self, path: str) -> bool:
+        if self.source is None and not self._knows(kinds.LSTAT, path) and is_listed(self.tape, path, self.clock.mark):
+            return True
         try:
             self.file_id_at(path)
         except OSError:
@@ -221,11 +232,11 @@ class TapeFS(ProcFS):
         try:
             answer = ask(self.source)
         except OSError as error:
-            answer = self._failure(error, key)
+            answer = self.failure_of(error, key)
         self.tape.keep(kind, key, answer)
         return answer
 
-    def _failure(self, error: OSError, path: str) -> Failure:
+    def failure_of(self, error: OSError, path: str) -> Failure:
         """An error of the source, as it is kept."""
         number = error.errno or errno.EIO
         is_refused = isinstance(error, PermissionError) and number not in (errno.EACCES, errno.EPERM)
@@ -240,7 +251,7 @@ class TapeFS(ProcFS):
             found, data = source.read_untrusted(directory, name, limit_bytes)
         except OSError as error:
             if error.errno != errno.EFBIG:  # that depends on the limit: the size is kept instead
-                self.tape.keep(kinds.UNTRUSTED, path, self._failure(error, path))
+                self.tape.keep(kinds.UNTRUSTED, path, self.failure_of(error, path))
                 return
             self.tape.keep(kinds.UNTRUSTED, path, True)
             self.file_id_at(path)
@@ -258,7 +269,7 @@ class TapeFS(ProcFS):
         try:
             names = tuple(source.names_at(path, most))
         except OSError as error:
-            self.tape.keep(kinds.NAMES, path, self._failure(error, path))
+            self.tape.keep(kinds.NAMES, path, self.failure_of(error, path))
         else:
             self.tape.keep(kinds.NAMES if len(names) < most else kinds.SOME, path, names)
             return list(names)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 from bisect import bisect_right, insort
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from opskit.proc.held_file import HeldFile
 from opskit.proc.recorded.tape import RANGES, Failure, Tape
@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
     from opskit.proc.fs import ProcFS
     from opskit.proc.recorded.fs import TapeFS
+
+_MEMORY = "/mem"
 
 
 class TapeFile(HeldFile):
@@ -55,20 +57,25 @@ class TapeFile(HeldFile):
 class Parts:
     """The parts of files on a tape: at each mark those that were read then, otherwise those of the marks before."""
 
-    def __init__(self, tape: Tape) -> None:
-        self._by_mark = tape.answers[RANGES]
+    def __init__(self, tape: Tape, failure: Callable[[OSError, str], Failure]) -> None:
+        """`failure`: what is kept of an error about a path."""
+        self._tape, self._failure = tape, failure
         self._starts: dict[tuple[int, str], list[int]] = {}
 
     def read(
         self, path: str, offset: int, size: int, mark: int, ask: Callable[[int, int], bytes] | None
     ) -> bytes | Failure | None:
-        """At most `size` bytes; None: none was read there. What is missing is asked for and kept: ask(offset, size)."""
+        """At most `size` bytes; None: none was read there. What is missing is asked for and kept: ask(offset, size).
+
+        A process's memory is asked again at a later mark: what is the same in two looks was read twice.
+        """
+        first = mark if ask is not None and path.endswith(_MEMORY) else 0
         found = bytearray()
         while len(found) < size:
             at, left = offset + len(found), size - len(found)
-            part = self._known(path, at, mark)
+            part = self._known(path, at, mark, first)
             if part is None and ask is not None:
-                part = self._asked(path, at, left, ask)
+                part = self._asked(path, at, left, ask, first)
             if part is None or isinstance(part, Failure):
                 return bytes(found) if found else part
             if not part:
@@ -76,9 +83,14 @@ class Parts:
             found += part[:left]
         return bytes(found)
 
-    def _known(self, path: str, at: int, mark: int) -> bytes | Failure | None:
-        """What was read from there on, empty at the end of the file."""
-        for place in range(min(mark, len(self._by_mark) - 1), -1, -1):
+    @property
+    def _by_mark(self) -> list[dict[str, Any]]:
+        """Of a capture that was loaded they are read when they are first asked for."""
+        return self._tape.answers[RANGES]
+
+    def _known(self, path: str, at: int, mark: int, first: int) -> bytes | Failure | None:
+        """What was read from there on, at one of these marks, empty at the end of the file."""
+        for place in range(min(mark, len(self._by_mark) - 1), first - 1, -1):
             parts = self._by_mark[place].get(path)
             if isinstance(parts, Failure):
                 return parts
@@ -96,9 +108,11 @@ class Parts:
                 return bytes(part[at - start :])
         return None
 
-    def _asked(self, path: str, at: int, size: int, ask: Callable[[int, int], bytes]) -> bytes | Failure:
-        parts = self._by_mark[0].setdefault(path, {})
-        starts = self._sorted(0, path, parts)
+    def _asked(self, path: str, at: int, size: int, ask: Callable[[int, int], bytes], mark: int) -> bytes | Failure:
+        while len(self._by_mark) <= mark:
+            self._by_mark.append({})
+        parts = self._by_mark[mark].setdefault(path, {})
+        starts = self._sorted(mark, path, parts)
         following = bisect_right(starts, at)
         if following < len(starts):
             size = min(size, starts[following] - at)
@@ -106,7 +120,7 @@ class Parts:
         try:
             answer = ask(at, size)
         except OSError as error:
-            answer = Failure(error.errno or errno.EIO)
+            answer = self._failure(error, path)
         self._keep(parts, starts, at, answer)
         if not isinstance(answer, Failure) and 0 < len(answer) < size:
             self._keep(parts, starts, at + len(answer), b"")

@@ -38,6 +38,13 @@ def implied(tape: Tape, kind: str, path: str, mark: int) -> Any:
     return found if found is not None else _absent(tape, path, mark)
 
 
+def is_listed(tape: Tape, path: str, mark: int) -> bool:
+    """Whether the listing of its directory has it."""
+    parent, _, name = path.rpartition("/")
+    listed = _names(tape, parent or "/", mark)
+    return isinstance(listed, tuple) and name in listed
+
+
 def _same(tape: Tape, kind: str, path: str, mark: int) -> Any:
     """The answer to another question about the same path that says it, too."""
     if kind == NAMES:

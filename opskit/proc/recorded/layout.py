@@ -17,13 +17,13 @@ from opskit.records import NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-FIELD, _NUMBER, _MAYBE, _OCTAL, _FLAG = (
-    r"[^\t\n]*",
-    r"-?[0-9]{1,20}",
-    r"(?:-|-?[0-9]{1,20})",
-    r"[0-7]{1,11}",
-    r"(?:yes|no)",
-)
+MOST_LINES = 1 << 21
+_BATCH = 1 << 16  # characters that are split at once
+# Numbers that no kernel gives would overflow in functions that take C's.
+FIELD, _NUMBER, _MAYBE, _FLAG = r"[^\t\n]*", r"[0-9]{1,20}", r"(?:-|[0-9]{1,20})", r"(?:yes|no)"
+_OCTAL, _TIME_NS = r"[0-7]{1,10}", r"-?[0-9]{1,19}"
+_STAT_NUMBERS = {"inode": _NUMBER, "mode": "[0-9]{1,9}", "uid": "[0-9]{1,10}", "gid": "[0-9]{1,10}", "ctime_ns": _TIME_NS, "mtime_ns": _TIME_NS}  # fmt: skip
+_FAILURE = rf"\t[0-9]{{1,9}}\t[A-Z0-9]*\t(?:-|refused|counted|refused,counted)(?:\t{FIELD})?"
 _FLAGS = {True: "yes", False: "no"}
 _ENTRY_KINDS = {(False, False): "-", (True, False): "d", (False, True): "l", (True, True): "b"}
 _ENTRY_FLAGS = {kind: flags for flags, kind in _ENTRY_KINDS.items()}
@@ -67,13 +67,15 @@ def check_index(shape: Shape, data: bytes, source: str) -> str:
         raise BadInput(source, "is not UTF-8", data.count(b"\n", 0, error.start) + 1) from None
     if not text.startswith(f"{shape.head}\n"):
         raise BadInput(source, f"does not begin with the fields {shape.head!r}", 1, text[:200].partition("\n")[0])
+    if (lines := text.count("\n")) > MOST_LINES:
+        raise BadInput(source, f"has {lines:,} lines, more than the {MOST_LINES:,} that are read")
     if not text.endswith("\n"):
         raise BadInput(source, "has no end of line at its end")
     if not is_escaped(text):
         raise BadInput(source, "has control characters, or a backslash that is no escape")
     start, end = len(shape.head) + 1, len(text) - 1
     for expression in (rf"^(?!{FIELD}{shape.fields}$)", shape.never):
-        bad = re.compile(expression, re.MULTILINE).search(text, start, end) if expression and start < end else None
+        bad = re.compile(expression, re.MULTILINE).search(text, start, end) if expression and start <= end else None
         if bad:
             at = text.rindex("\n", 0, max(bad.start(), start)) + 1
             raise BadInput(
@@ -92,7 +94,12 @@ def read_index(shape: Shape, text: str) -> dict[str, Any]:
 
 def rows_of(text: str) -> Iterator[list[str]]:
     """The fields of each line."""
-    return (line.split("\t") for line in text.split("\n")[1:-1])
+    start = text.find("\n") + 1
+    while start < len(text):
+        end = text.find("\n", min(start + _BATCH, len(text) - 1))
+        for line in text[start:end].split("\n"):
+            yield line.split("\t")
+        start = end + 1
 
 
 def _each(make: Callable[[list[str]], Any]) -> Callable[[Iterator[list[str]]], dict[str, Any]]:
@@ -146,19 +153,22 @@ def _numbers(fields: list[str]) -> list[int]:
 
 _STAT = Shape(
     FileId._fields,
-    rf"(?:\t{_NUMBER}){{{len(FileId._fields)}}}",
+    "".join(rf"\t{_STAT_NUMBERS.get(name, '[0-9]{1,19}')}" for name in FileId._fields),
     _file_id,
     _each(lambda row: FileId._make(_numbers(row[1:]))),
 )
 _YES = Shape(("answer",), rf"\t{_FLAG}", _flag, _each(lambda row: row[1] == "yes"))
+_NAMES = Shape(("names",), r"(?:\t[^\n]*)?", _names, _each(lambda row: tuple([unescaped(field) for field in row[1:]])))
 SHAPES = {
     kinds.LINK: Shape(
         ("target",), rf"\t{FIELD}", lambda answer: [f"\t{escaped_bytes(answer)}"], _each(lambda row: unescaped_bytes(row[1]))
     ),
     kinds.STAT: _STAT,
     kinds.LSTAT: _STAT,
-    kinds.NAMES: Shape(
-        ("names",), r"(?:\t[^\n]*)?", _names, _each(lambda row: tuple([unescaped(field) for field in row[1:]]))
+    kinds.NAMES: _NAMES,
+    kinds.SOME: _NAMES,
+    kinds.PAGES: Shape(
+        ("pages",), r"\t[0-9]{1,19}", lambda answer: [f"\t{answer}"], _each(lambda row: int(row[1]))  # a number: checked
     ),
     kinds.ENTRIES: Shape(("entries",), r"(?:\t[^\n]*)?", _entries, _each(_read_entries), r"\t(?![-dlb])"),
     kinds.FDS: Shape(("fd", "mode", "target"), rf"(?:\t{FIELD}\t{_OCTAL}\t{FIELD})?", _fds, _read_fds),
@@ -172,8 +182,8 @@ SHAPES = {
 
 # The other indexes, whose rows are read in store.py
 REFUSED = Shape(
-    ("kind", "errno", "name", "why"),
-    rf"\t(?:{'|'.join(kinds.KINDS)})\t[0-9]{{1,9}}\t[A-Z0-9]*(?:\t{FIELD})?",
+    ("kind", "errno", "name", "how", "why"),
+    rf"\t(?:{'|'.join(kinds.KINDS)}){_FAILURE}",
     lambda pair: [f"\t{pair[0]}{_failure(pair[1])}"],
     _each(lambda row: row),
 )
@@ -182,7 +192,7 @@ ODD = Shape(
 )
 RANGES = Shape(
     ("offset", "size", "at"),
-    rf"(?:\t[0-9]{{1,20}}\t(?:[0-9]{{1,10}}\t[0-9]{{1,10}}|failed\t[0-9]{{1,9}}\t[A-Z0-9]*(?:\t{FIELD})?))?",
+    rf"(?:\t[0-9]{{1,20}}\t(?:[0-9]{{1,10}}\t[0-9]{{1,10}}|failed{_FAILURE}))?",
     lambda rows: rows,
     _each(lambda row: row),
 )
@@ -190,7 +200,8 @@ RANGES = Shape(
 
 def _failure(failure: Failure) -> str:
     why = "" if failure.why is None else f"\t{escaped(failure.why)}"
-    return f"\t{failure.errno}\t{errno.errorcode.get(failure.errno, '')}{why}"
+    how = ",".join(["refused"] * failure.is_refused + ["counted"] * failure.is_counted) or "-"
+    return f"\t{failure.errno}\t{errno.errorcode.get(failure.errno, '')}\t{how}{why}"
 
 
 def range_row(offset: int, answer: Failure) -> str:
@@ -199,5 +210,7 @@ def range_row(offset: int, answer: Failure) -> str:
 
 
 def failure_in(fields: list[str]) -> Failure:
-    """The failure of its errno, name and reason."""
-    return Failure(int(fields[0]), unescaped(fields[2]) if len(fields) > 2 else None)  # a number: checked
+    """The failure of its errno, name, flags and reason."""
+    written, _, how, *why = fields
+    number = int(written)  # a number: checked
+    return Failure(number, unescaped(why[0]) if why else None, "refused" in how, "counted" in how)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import math
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from opskit.errors import BadInput
+from opskit.proc.fs import optional
 from opskit.proc.recorded.tape import FILE, LINK, Mark, Origin
 
 if TYPE_CHECKING:
+    from opskit.proc.fs import ProcFS
     from opskit.proc.recorded.tape import Tape
 
 FORMAT = 1
@@ -17,6 +20,7 @@ NAME = "manifest.json"
 _MOST_BYTES, _MOST_MARKS, _LONGEST_TEXT = 1 << 20, 10_000, 4096
 _LAST_WALL_S, _LONGEST_S = 253_402_300_799.0, 1e12  # the year 9999
 _LONG_NUMBER = re.compile(rb"[0-9]{401}")
+_KERNEL, _BOOT_ID = ("sys", "kernel", "osrelease"), ("sys", "kernel", "random", "boot_id")
 _NAMESPACES = ("cgroup", "ipc", "mnt", "net", "pid", "time", "user", "uts")
 _LIMITS = {"page_bytes": (512, 1 << 24), "clock_ticks": (1, 1_000_000), "euid": (0, 1 << 32), "egid": (0, 1 << 32)}
 
@@ -28,9 +32,9 @@ def manifest_of(tape: Tape) -> bytes:
         "opskit_capture": FORMAT,
         "opskit_version": origin.version,
         "host": origin.node_name,
-        "kernel": _line(tape, f"{origin.proc}/sys/kernel/osrelease"),
+        "kernel": _line(tape, _KERNEL),
         "machine": origin.machine,
-        "boot_id": _line(tape, f"{origin.proc}/sys/kernel/random/boot_id"),
+        "boot_id": _line(tape, _BOOT_ID),
         "clock_ticks": origin.clock_ticks,
         "page_bytes": origin.page_bytes,
         "reader": {"uid": origin.euid, "gid": origin.egid, "namespaces": _namespaces(tape)},
@@ -42,8 +46,16 @@ def manifest_of(tape: Tape) -> bytes:
     return json.dumps(about, indent=1).encode("ascii") + b"\n"
 
 
-def _line(tape: Tape, path: str) -> str | None:
-    found = tape.answers[FILE][0].get(path)
+def read_for_manifest(fs: ProcFS) -> None:
+    """Read what the manifest tells of the machine: of a recording, onto its tape."""
+    for parts in (_KERNEL, _BOOT_ID):
+        optional(fs.read, *parts)
+    for name in _NAMESPACES:
+        optional(fs.link, "self", "ns", name)
+
+
+def _line(tape: Tape, parts: tuple[str, ...]) -> str | None:
+    found = tape.answers[FILE][0].get("/".join((tape.origin.proc, *parts)))
     return found.decode("utf-8", "replace").strip() if isinstance(found, bytes) else None
 
 
@@ -73,7 +85,7 @@ def parse_json(data: bytes, source: str, line: int | None = None) -> Any:
     if _LONG_NUMBER.search(data):
         raise BadInput(source, "has a number of more than 400 digits", line)
     try:
-        return json.loads(data, parse_constant=_refuse)
+        return json.loads(data.decode(), parse_constant=_refuse, parse_float=_finite)
     except RecursionError:
         raise BadInput(source, "is nested too deeply", line) from None
     except ValueError as error:
@@ -82,6 +94,11 @@ def parse_json(data: bytes, source: str, line: int | None = None) -> Any:
 
 def _refuse(word: str) -> object:
     raise ValueError(f"{word} is not a number")
+
+
+def _finite(word: str) -> float:
+    number = float(word)  # a number: as JSON writes it
+    return number if math.isfinite(number) else cast("float", _refuse(word[:40]))
 
 
 def _origin(given: object, source: str) -> Origin:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
-from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from opskit.proc.fs import LARGEST_BYTES, ProcFS, Refused, largest_bytes
 from opskit.proc.inet_diag import INFO, SKMEMINFO, key_of, message_starts
 from opskit.proc.kernel.sock_diag import ALL_STATES, extensions
 from opskit.proc.network import Network
+from opskit.proc.recorded import calls as kept
 from opskit.proc.tcp_sockets import LISTEN
 
 if TYPE_CHECKING:
@@ -21,6 +21,25 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 _INFO = extensions(INFO)
 _WHOLE = extensions(INFO, SKMEMINFO)  # with the buffers, which looks at single connections show
+_NAME = "network."
+SAMPLED_FILES = tuple(f"/proc/thread-self/net/{name}" for name in ("snmp", "netstat", "sockstat", "stat/nf_conntrack"))
+SAMPLED_DUMPS = ((ALL_STATES, _WHOLE), (1 << LISTEN, extensions(SKMEMINFO)))  # states, attributes: for rates
+
+
+def dump_key(path: str | None, states: int, asked: int) -> str:
+    """The key of a dump on the tape."""
+    return kept.key_of(f"{_NAME}dump", (path, states, asked))
+
+
+def file_key(network_path: str | None, path: str) -> str:
+    """The key of a file that was read inside."""
+    return kept.key_of(f"{_NAME}read", (network_path, path))
+
+
+def read_within(network: Network, path: str) -> bytes:
+    """A whole file, as a thread inside reads it. Raises OSError."""
+    with network.inside():
+        return ProcFS().read_path(path)
 
 
 class TapeNetwork(Network):
@@ -45,10 +64,8 @@ class TapeNetwork(Network):
 
     def ask(self, question: Callable[..., T], *arguments: object) -> T:
         """The answer that was given inside."""
-        from opskit.proc.recorded.calls import name_of
-
         found: T = self._answer(
-            name_of(question),
+            kept.name_of(question),
             question.__annotations__["return"],
             arguments,
             lambda live: live.ask(question, *arguments),
@@ -57,17 +74,16 @@ class TapeNetwork(Network):
 
     def read_inside(self, path: str) -> bytes:
         """A whole file, as a thread inside reads it. Raises OSError."""
-
-        def read(live: Network) -> bytes:
-            with live.inside():
-                return ProcFS().read_path(path)
-
-        found: bytes = self._answer("read", "bytes", (path,), read)
+        found: bytes = self._answer("read", "bytes", (path,), lambda live: read_within(live, path))
         return found
 
     def connect(self) -> None:
         """Whether there was sock_diag."""
-        self._answer("connect", "None", (), self._connect)
+
+        def connect(live: Network) -> None:
+            self._connect(live)
+
+        self._answer("connect", "None", (), connect)
 
     def dump(self, states: int, asked: int) -> list[bytes]:
         """The chunks of a dump."""
@@ -100,16 +116,6 @@ class TapeNetwork(Network):
             self._live.close()
             self._live, self._is_connected = None, False
 
-    def sample(self) -> None:
-        """Keep dumps at the mark of the clock, for rates. It needs a source."""
-        wanted = ((ALL_STATES, _WHOLE), (1 << LISTEN, extensions(SKMEMINFO)))
-        for states, asked in wanted:
-            ask = partial(self._dumped, states, asked)
-            self._calls.sample_answer(f"{_NAME}dump", (self._path, states, asked), ask)
-
-    def _dumped(self, states: int, asked: int, source: ProcFS) -> list[bytes]:
-        return [*self._connect(self._held(source)).dump(states, asked)]
-
     def _answer(self, name: str, returns: str, arguments: tuple[object, ...], ask: Callable[[Network], Any]) -> Any:
         return self._calls.answer(
             f"{_NAME}{name}", returns, (self._path, *arguments), lambda source: ask(self._held(source))
@@ -125,9 +131,6 @@ class TapeNetwork(Network):
             live.connect()
             self._is_connected = True
         return live
-
-
-_NAME = "network."
 
 
 class InsideFS(ProcFS):

@@ -6,15 +6,19 @@ import re
 from typing import TYPE_CHECKING
 
 from opskit.proc.recorded.tape import REPLY, Failure
-from opskit.quantities import integer
+from opskit.quantities import decimal, integer
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from opskit.proc.fs import ProcFS
     from opskit.proc.recorded.clock import TapeClock
     from opskit.proc.recorded.tape import Origin, Tape
 
 THREADS, HISTOGRAM = "threads", "histogram"
+TIMES = "times"  # when each was asked for, which is not the moment of the mark that it stands for
 _LONGEST_NAME = 100
+_LAST_S = 253_402_300_800.0  # the year 10,000
 _NAMES = {"threaddump": THREADS, "inspectheap": HISTOGRAM}
 
 
@@ -31,28 +35,32 @@ class Replies:
 
     def find(self, pid: int, name: str) -> bytes | Failure | None:
         """The reply that holds now; None: it was not asked for."""
-        try:
-            found: bytes | Failure = self._tape.find(REPLY, key_of(pid, name), self._clock.mark)
-        except KeyError:
-            return None
-        return found
+        held = self._tape.answers[REPLY][0]
+        for mark in range(self._clock.mark, -1, -1):
+            found: bytes | Failure | None = held.get(key_of(pid, name, mark))
+            if found is not None:
+                return found
+        return None
 
     def keep(self, pid: int, name: str, reply: bytes | Failure) -> None:
         """Keep a reply from the first mark on."""
         self._tape.keep(REPLY, key_of(pid, name), reply)
 
-    def all_of(self, pid: int, name: str) -> list[tuple[int, bytes]]:
-        """(mark, reply) of each of this name, the oldest first."""
-        key = key_of(pid, name)
-        return [
-            (mark, each) for mark, found, each in self._tape.all_of(REPLY) if found == key and isinstance(each, bytes)
-        ]
+    def all_of(self, pid: int, name: str) -> list[bytes]:
+        """Each reply of this name, the oldest first."""
+        held = self._tape.answers[REPLY][0]
+        found = (held.get(key_of(pid, name, mark)) for mark in range(len(self._tape.marks)))
+        return [each for each in found if isinstance(each, bytes)]
 
     def is_new(self, pid: int, name: str) -> bool:
         """Whether the reply of now is of this moment, and not of an earlier one."""
-        by_mark = self._tape.answers[REPLY]
-        mark = self._clock.mark
-        return mark < len(by_mark) and isinstance(by_mark[mark].get(key_of(pid, name)), bytes)
+        return isinstance(self._tape.answers[REPLY][0].get(key_of(pid, name, self._clock.mark)), bytes)
+
+    def taken_s(self, pid: int, name: str) -> float:
+        """When the reply of now was asked for, since the epoch; the time of the mark where that is unknown."""
+        times = self._tape.answers[REPLY][0].get(key_of(pid, TIMES))
+        found = parse_times(times).get(named(name, self._clock.mark)) if isinstance(times, bytes) else None
+        return self._clock.now().timestamp() if found is None else found
 
     def pids(self, name: str) -> list[int]:
         """The processes that gave such a reply."""
@@ -61,9 +69,26 @@ class Replies:
         return sorted(number for number in numbers if number is not None)
 
 
-def key_of(pid: int, name: str) -> str:
-    """The key on the tape, and the path below `attach` in an archive."""
-    return f"{pid}/{name}"
+def key_of(pid: int, name: str, mark: int = 0) -> str:
+    """The key on the tape, at its first mark, and the path below `attach` in an archive: `4242/threads`, `4242/threads-2`."""
+    return f"{pid}/{named(name, mark)}"
+
+
+def named(name: str, mark: int) -> str:
+    """The name of a reply of a mark."""
+    return f"{name}-{mark + 1}" if mark else name
+
+
+def times_of(times: Mapping[str, float]) -> bytes:
+    """`threads 1763948000.123` in lines: when each reply was asked for, in seconds since the epoch."""
+    return "".join(f"{name} {at_s:.3f}\n" for name, at_s in times.items()).encode("ascii")
+
+
+def parse_times(text: bytes) -> dict[str, float]:
+    """The lines of times_of; others are left out."""
+    words = (line.split() for line in text.decode("ascii", "replace").splitlines())
+    found = {line[0]: decimal(line[1]) for line in words if len(line) == 2}
+    return {name: at_s for name, at_s in found.items() if at_s is not None and at_s < _LAST_S}
 
 
 def name_of(command: str, *arguments: str) -> str:

@@ -29,7 +29,7 @@ UNTRUSTED = "untrusted"  # True: it was read by read_untrusted; its FileId stand
 CALL = "call"  # the answer to Calls.ask, by `name(arguments)`
 SOME = "some"  # the first names in a directory that has more: tuple of text
 PAGES = "pages"  # how many pages of a file are in the page cache: number
-REPLY = "reply"  # the text (bytes) that a JVM replied, by `PID/NAME`: threads, histogram, VM.info; see jvm/attach/replies.py
+REPLY = "reply"  # the text (bytes) that a JVM replied, by `PID/NAME`: threads, threads-2 (of the second mark), VM.info
 KINDS = (
     FILE, LINK, STAT, LSTAT, NAMES, ENTRIES, FDS, SPACE, WRITABLE, RANGES, OPENED, UNTRUSTED, CALL, SOME, PAGES, REPLY,
 )  # fmt: skip

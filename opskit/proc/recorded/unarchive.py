@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 MOST_FILES = 1 << 20
 MOST_BYTES = 1 << 30
-# Real captures come to 40 times their size. Below the free part any factor is taken.
-_MOST_TIMES, _FREE_BYTES = 200, 32 << 20
+# Real captures come to 15 to 40 times their size. Below the free part any factor is taken.
+_MOST_TIMES, _FREE_BYTES = 120, 32 << 20
 _LONGEST_NAME_BYTES, _LARGEST_RECORD_BYTES, _MOST_TRAILING_BYTES = 4096, 64 << 10, 4 << 20
 _FETCH_AGAIN = "fetch the file again"
 _NOT_OURS = "a capture has plain files alone, so this file was changed; don't use it"

@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import errno
 import json
+import socket
 
 import pytest
 
 from opskit.errors import BadInput, NotSupported
 from opskit.proc.fs import ProcFS
+from opskit.proc.inet_diag import SKMEMINFO, Reader
 from opskit.proc.kernel.adjtimex import KernelClock, read_kernel_clock
 from opskit.proc.kernel.affinity import allowed_cpus
+from opskit.proc.kernel.clock_reads import read_pair
 from opskit.proc.kernel.names import user_by_uid
-from opskit.proc.recorded.answers import decode, decoder, encode, with_texts
-from opskit.proc.recorded.calls import key_of
+from opskit.proc.kernel.sock_diag import extensions
+from opskit.proc.recorded.answers import decode, decoder, encode
+from opskit.proc.recorded.call_samples import CallSamples
 from opskit.proc.recorded.clock import TapeClock
 from opskit.proc.recorded.fs import TapeFS
+from opskit.proc.recorded.network import dump_key
 from opskit.proc.recorded.tape import CALL, Failure, Mark, Origin, Tape
+from opskit.proc.tcp_sockets import LISTEN
 
 ANSWERS = [
     (None, "int | None"), (-1, "int | None"), (1 << 63, "int"), (True, "bool"), (0.1, "float"), (2, "float"),
@@ -67,15 +73,6 @@ def test_what_no_answer_may_hold_is_refused():
             encode(value)
 
 
-def test_texts_are_changed_wherever_they_stand():
-    """Also in packed bytes; what does not change stays as it is."""
-    held = encode(("a secret", b"a secret", b"\0secret", b"\0" * 5000 + b"secret", 7))
-    changed = with_texts(held, lambda data: data.replace(b"secret", b"******"))
-    kind = "tuple[str, bytes, bytes, bytes, int]"
-    assert decode(changed, kind) == ("a ******", b"a ******", b"\0******", b"\0" * 5000 + b"******", 7)
-    assert with_texts(held, bytes) == held
-
-
 def recording(source=None):
     tape = Tape(Origin(), (Mark(0.0, 0.0), Mark(1.0, 1.0)))
     return TapeFS(tape, TapeClock(tape.marks), source)
@@ -97,17 +94,31 @@ def test_a_question_is_asked_once_and_replayed():
         fs.calls.ask(user_by_uid, 1)
 
 
-def test_a_sample_stands_at_its_mark():
-    """The first look at the second mark begins with the answer of the first one."""
+def test_samples_stand_at_their_marks():
+    """Sockets and clocks are asked at each mark; a replay has those of its mark."""
     fs = recording(ProcFS())
-    fs.calls.sample(user_by_uid, 0)
-    key = key_of("proc.kernel.names.user_by_uid", (0,))
-    assert [*fs.tape.answers[CALL][0]] == [key] == ["proc.kernel.names.user_by_uid(0)"]
+    samples = CallSamples(fs.tape, ProcFS(), ("/proc/self/ns/none",))
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        samples.sample(0)
+    samples.sample(1)
+    samples.keep()
+    fs.source = None
+    keys = [*fs.tape.answers[CALL][0]]
+    assert [key.partition("(")[0] for key in keys] == [
+        "proc.kernel.adjtimex.read_kernel_clock", "proc.kernel.clock_reads.read_pair", "network.dump", "network.dump",
+    ]  # fmt: skip
+    first, listening = fs.calls.ask(read_pair), port_listens(fs, port)
     fs.clock.sleep(1.0)
-    fs.tape.keep(CALL, key, ["answer", "superuser"], fs.clock.mark)
-    assert fs.calls.ask(user_by_uid, 0) == "superuser"
-    fs.clock.rewind()
-    assert fs.calls.ask(user_by_uid, 0) == "root"
+    assert fs.calls.ask(read_pair).at_s > first.at_s
+    assert [listening, port_listens(fs, port)] == [True, False]
+
+
+def port_listens(fs, port):
+    """By the dump of this mark."""
+    tape = fs.tape.find(CALL, dump_key(None, 1 << LISTEN, extensions(SKMEMINFO)), fs.clock.mark)
+    rows = [row for chunk in decode(tape[1], "list[bytes]") for _, row in Reader().rows(chunk)]
+    return port.to_bytes(2, "big") in {row[2][:2] for row in rows}
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,185 @@
+"""What `--when` waits for: a value that is looked at again and again, cheaply, until it is above a limit."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from opskit.catalog import CHECKS, FINDINGS
+from opskit.errors import BadInput, NotSupported, UsageError
+from opskit.jvm.discover import HOTSPOT, find_jvms
+from opskit.jvm.perfdata.counters import heap
+from opskit.jvm.perfdata.stop_clock import STOP_COUNTERS, CounterReader, stopped_s
+from opskit.proc.files.cpu_times import parse_cpu_times
+from opskit.proc.files.pressure import NONE_HERE, parse_pressure, waiting_share
+from opskit.quantities import decimal, percent
+from opskit.records import NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from opskit.host import Host
+    from opskit.jvm.discover import Jvm
+    from opskit.jvm.perfdata.hsperfdata import PerfData
+
+FORMS = "'cpu>80', 'stopped>20', 'heap>90', 'psi.memory>10' (or psi.cpu, psi.io) or 'finding=CODE'"
+_VALUE = re.compile(r"\s*(cpu|stopped|heap|psi\.(?:cpu|memory|io))\s*(>=?)\s*([0-9.]+)\s*%?\s*")
+_FINDING = re.compile(r"\s*finding\s*=\s*([a-z][a-z0-9-]*)\s*")
+JVMS_EVERY_S = 10.0  # JVMs that have started since are found
+FINDING_EVERY_S = 10.0
+# The checks that alone find codes which begin so; all others are looked for by every check.
+_CHECKS_OF = {"tcp-": "tcp", "clock-": "clock", "unit-": "units", "attach-": "hsperf-check", "hsperf-": "hsperf-check"}
+
+
+class Condition(NamedTuple):
+    """`cpu>80`: `name`, percent, and whether that value itself holds (`>=`); of a finding: its `code` alone."""
+
+    text: str
+    name: str
+    above_percent: float = 0.0
+    or_equal: bool = False
+    code: str | None = None
+
+    def holds(self, share: float | None) -> bool:
+        """Whether a share, from 0 to 1, meets it; None, an unknown one, does not."""
+        value = None if share is None else share * 100
+        return value is not None and (value > self.above_percent or (self.or_equal and value == self.above_percent))
+
+    @property
+    def checks(self) -> tuple[str, ...]:
+        """The checks that can find the code."""
+        code = self.code or ""
+        only = next((check for begin, check in _CHECKS_OF.items() if code.startswith(begin)), None)
+        return (only,) if only else tuple(name for name in CHECKS if not CHECKS[name].ask)
+
+
+def parse_condition(text: str) -> Condition:
+    """The condition in words. Raises UsageError, which lists the forms."""
+    found = _VALUE.fullmatch(text)
+    if found is not None:
+        limit = decimal(found[3])
+        if limit is None or limit > 100:
+            raise UsageError(f"--when {text!r}: {found[3]!r} is not a percentage from 0 to 100")
+        return Condition(text.strip(), found[1], limit, found[2] == ">=")
+    named = _FINDING.fullmatch(text)
+    if named is None:
+        raise UsageError(f"--when {text!r} is not a condition; write {FORMS}")
+    if named[1] not in FINDINGS:
+        from difflib import get_close_matches
+
+        near = get_close_matches(named[1], FINDINGS, n=1, cutoff=0.5)
+        meant = f", did you mean {near[0]!r}?" if near else "; docs/findings.md lists the codes"
+        raise UsageError(f"--when {text!r}: no finding has the code {named[1]!r}{meant}")
+    return Condition(text.strip(), "finding", code=named[1])
+
+
+class Looked(NamedTuple):
+    """One look: the share from 0 to 1, None where it is unknown yet; in words; whether the condition holds."""
+
+    holds: bool
+    said: str
+
+
+def watcher(host: Host, condition: Condition, pids: Sequence[int]) -> Callable[[], Looked]:
+    """Gives a function that looks once. Raises NotSupported where the machine cannot tell."""
+    if condition.name == "cpu":
+        share: Callable[[], float | None] = _Cpu(host).share
+    elif condition.name.startswith("psi."):
+        share = _Pressure(host, condition.name[4:]).share
+    else:
+        share = _Jvms(host, condition.name, pids).share
+
+    def look() -> Looked:
+        value = share()
+        return Looked(condition.holds(value), f"{condition.name} {'unknown' if value is None else percent(value)}")
+
+    return look
+
+
+class _Cpu:
+    """The share of all CPUs that had work, between two looks."""
+
+    def __init__(self, host: Host) -> None:
+        self._fs = host.fs
+        self._before = host.fs.load(parse_cpu_times, "stat")
+        if not self._before:
+            raise NotSupported(f"--when cpu: {host.fs.path('stat')} shows no CPU")
+
+    def share(self) -> float | None:
+        now = self._fs.load(parse_cpu_times, "stat")
+        spent = [times.since(self._before[cpu]) for cpu, times in now.items() if cpu in self._before]
+        self._before = now
+        total = sum(each.total_ticks for each in spent)
+        return 1 - sum(each.idle_ticks for each in spent) / total if total else None
+
+
+class _Pressure:
+    """The share of the time in which tasks waited, between two looks."""
+
+    def __init__(self, host: Host, what: str) -> None:
+        self._host, self._what = host, what
+        try:
+            self._before = self._read()
+        except (OSError, BadInput):
+            raise NotSupported(f"--when psi.{what}: {NONE_HERE}") from None
+        self._at_s = host.monotonic()
+
+    def _read(self) -> int | None:
+        return self._host.fs.load(parse_pressure, "pressure", self._what)
+
+    def share(self) -> float | None:
+        now, at_s = self._read(), self._host.monotonic()
+        found = waiting_share(self._before, now, at_s - self._at_s)
+        self._before, self._at_s = now, at_s
+        return found
+
+
+class _Jvms:
+    """The highest of all JVMs, or of those that are asked about: used heap (as of the last collection), or stopped time."""
+
+    def __init__(self, host: Host, what: str, pids: Sequence[int]) -> None:
+        self._host, self._pids = host, pids
+        self._measure = self._heap if what == "heap" else self._stopped
+        self._before: Mapping[int, tuple[float, float]] = {}
+        self._now: dict[int, tuple[float, float]] = {}
+        self._jvms: list[Jvm] = []
+        self._due_s = 0.0
+        self._find()
+        if not any(jvm.perf for jvm in self._jvms):
+            of = " among these processes" if pids else ""
+            why = next((str(jvm.no_perf) for jvm in self._jvms if jvm.no_perf), f"no JVM runs{of}")
+            raise NotSupported(f"--when {what}: {why}")
+        self.share()
+
+    def _find(self) -> None:
+        found = find_jvms(self._host.fs, self._host.clock_ticks)
+        self._jvms = [jvm for jvm in found if jvm.kind == HOTSPOT and (not self._pids or jvm.pid in self._pids)]
+        self._due_s = self._host.monotonic() + JVMS_EVERY_S
+
+    def share(self) -> float | None:
+        if self._host.monotonic() >= self._due_s:
+            self._find()
+        self._before, self._now = self._now, {}
+        shares = [self._measure(jvm.pid, perf) for jvm in self._jvms if (perf := self._read(jvm)) is not None]
+        return max((share for share in shares if share is not None), default=None)
+
+    def _read(self, jvm: Jvm) -> PerfData | None:
+        perf = CounterReader(self._host.fs, jvm.perf, STOP_COUNTERS if self._measure == self._stopped else None).read()
+        if perf is None and jvm.perf is not None:
+            self._due_s = 0.0  # it has ended, or its file is found in another way
+        return perf
+
+    @staticmethod
+    def _heap(_: int, perf: PerfData) -> float | None:
+        found = heap(perf)
+        return found.used_bytes / found.max_bytes if found and found.used_bytes and found.max_bytes else None
+
+    def _stopped(self, pid: int, perf: PerfData) -> float | None:
+        total_s, at_s = stopped_s(perf), self._host.monotonic()
+        if total_s is None:
+            return None
+        self._now[pid] = total_s, at_s
+        before = self._before.get(pid)
+        if before is None or at_s <= before[1]:
+            return None
+        return min(1.0, max(0.0, total_s - before[0]) / (at_s - before[1]))

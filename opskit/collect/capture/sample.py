@@ -1,0 +1,138 @@
+"""The samples of a capture: tight passes over all counters, without parsing, in the same order each time.
+
+So between two readings of any file passes the time between two samples, however long a pass takes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from opskit.collect.capture.counters import CGROUP, DEVICES, HOST, NETWORK, NETWORKS, PROCESS, THREAD, is_counter
+from opskit.proc.cgroup.sweep import all_cgroups
+from opskit.proc.fs import GONE, ids, optional
+from opskit.proc.recorded import tape as kinds
+from opskit.proc.recorded.call_samples import CallSamples
+from opskit.proc.recorded.tape import Mark
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from opskit.host import Host
+    from opskit.recorded_host import RecordedHost
+
+_CONTROLLERS = ("memory", "cpu", "cpuacct", "pids", "freezer", "blkio")
+
+
+class Sampler:
+    """Puts samples of a machine on the tape of a RecordedHost that has it as its source.
+
+    `jvms`: processes whose counters (files that are on the tape already) and network namespaces are read, too.
+    """
+
+    def __init__(self, machine: Host, recorded: RecordedHost, pids: Sequence[int] = ()) -> None:
+        self._machine, self._recorded = machine, recorded
+        self._fs, self._tape = machine.fs, recorded.tape
+        self._pids = pids
+        self._calls = CallSamples(self._tape, self._fs, self._networks())
+        self._of_host: list[str] | None = None  # those there are, known after the first sample
+        self._perfdata = [
+            path for path in self._tape.answers[kinds.FILE][0] if "/hsperfdata_" in path and is_counter(path)
+        ]
+
+    def take(self, interval_s: float, before_each: Callable[[int], None] = lambda _: None) -> None:
+        """Take a sample a mark of the tape, on the schedule start + n × interval. `before_each` gets the number from 1."""
+        host = self._machine
+        begun_s = host.monotonic()
+        for number in range(len(self._tape.marks)):
+            left_s = begun_s + number * interval_s - host.monotonic()
+            if number and left_s > 0:
+                host.sleep(left_s)
+            before_each(number + 1)
+            self._tape.marks[number] = Mark(host.now().timestamp(), host.monotonic())
+            self._pass(number)
+        self._calls.keep()
+
+    def _pass(self, mark: int) -> None:
+        read = self._reader(mark)
+        here = self._of_host if self._of_host is not None else list(self._host_paths())
+        found = [path for path in here if read(path)]
+        if self._of_host is None:
+            self._of_host = found
+        self._calls.sample(mark)
+        for path in self._perfdata:
+            read(path)
+        proc = self._fs.proc
+        for pid in self._names(proc, mark):
+            for name in PROCESS:
+                read(f"{proc}/{pid}/{name}")
+            for tid in self._names(f"{proc}/{pid}/task", mark):
+                for name in THREAD:
+                    read(f"{proc}/{pid}/task/{tid}/{name}")
+
+    def _reader(self, mark: int) -> Callable[[str], bool]:
+        """Reads a file onto the tape; whether it was there."""
+        read_path, failed = self._fs.read_path, self._recorded.fs.failure_of
+        by_mark = self._tape.answers[kinds.FILE]
+        now: dict[str, object] = {}
+        if mark:
+            by_mark.append(now)
+        else:
+            now = by_mark[0]
+        earlier = by_mark[:mark][::-1]
+
+        def read(path: str) -> bool:
+            try:
+                answer: object = read_path(path)
+            except OSError as error:
+                answer = failed(error, path)
+                there = not isinstance(error, GONE)
+            else:
+                there = True
+            for before in earlier:
+                if path in before:
+                    if before[path] == answer:
+                        return there
+                    break
+            now[path] = answer
+            return there
+
+        return read
+
+    def _names(self, directory: str, mark: int) -> list[int]:
+        try:
+            names = tuple(self._fs.names_at(directory))
+        except OSError as error:
+            self._tape.keep_change(kinds.NAMES, directory, self._recorded.fs.failure_of(error, directory), mark)
+            return []
+        self._tape.keep_change(kinds.NAMES, directory, names, mark)
+        return ids(names)
+
+    def _host_paths(self) -> Iterator[str]:
+        proc, root = self._fs.proc, self._fs.root
+        yield from (f"{proc}/{name}" for name in HOST)
+        for network in NETWORKS:
+            yield from (f"{proc}/{network}/{name}" for name in NETWORK)
+        for directory, names in DEVICES:
+            for entry in self._fs.names_root("sys", directory):
+                device = f"{root}/sys/{directory}/{entry}"
+                for name in names:
+                    if name.endswith("/*"):
+                        inner = f"{device}/{name[:-2]}"
+                        yield from (f"{inner}/{each}" for each in optional(self._fs.names_at, inner, default=[]))
+                    else:
+                        yield f"{device}/{name}"
+        directories = dict.fromkeys(
+            f"{root}/{level.directory.lstrip('/')}" for each in _CONTROLLERS for level in all_cgroups(self._fs, each)
+        )
+        for directory in directories:
+            held = set(optional(self._fs.names_at, directory, default=[]))
+            yield from (f"{directory}/{name}" for name in CGROUP if name in held)
+
+    def _networks(self) -> list[str]:
+        """Those of the processes that are not ours, by a path each."""
+        found = {optional(self._fs.link, "self", "ns", "net"): ""}
+        for pid in self._pids:
+            name = optional(self._fs.link, pid, "ns", "net")
+            if name is not None:
+                found.setdefault(name, self._fs.path(pid, "ns", "net"))
+        return [path for path in found.values() if path]

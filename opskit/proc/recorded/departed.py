@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from opskit.proc.recorded.tape import NAMES
+from opskit.proc.recorded.tape import NAMES, Failure
+from opskit.quantities import integer
 
 if TYPE_CHECKING:
     from opskit.proc.recorded.tape import Tape
@@ -48,4 +49,7 @@ class Departed:
 
 
 def _ids(names: object) -> list[str]:
-    return [name for name in names if name.isdecimal()] if isinstance(names, tuple) else []
+    """The numbers among names; none where they could not be listed."""
+    if not isinstance(names, tuple) or isinstance(names, Failure):
+        return []
+    return [name for name in names if integer(name) is not None]

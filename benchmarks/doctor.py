@@ -9,21 +9,11 @@ Processes and JVMs are started up to these numbers, and ended. The JVMs come fro
 
 from __future__ import annotations
 
-import os
 import shutil
-import subprocess
 import sys
-from contextlib import contextmanager
-from pathlib import Path
-from typing import TYPE_CHECKING
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "support"))
-
-import jvms
 from common import OPSKIT, Cost, measure, median_cpu, run_sections, side_by_side, table, verdict
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from stage import machine_of
 
 PROCESSES, JVMS = 1000, 4
 CPU_S, PEAK_MB, DEADLINE_S, LATE_S = 0.8, 60.0, 2.0, 0.2
@@ -60,34 +50,9 @@ TOOLS = (
 )
 
 
-def _processes() -> list[str]:
-    return [name for name in os.listdir("/proc") if name.isdigit()]
-
-
-def _running_jvms() -> int:
-    done = subprocess.run([OPSKIT, "jvms", "-f", "json"], capture_output=True, text=True, check=False)
-    return done.stdout.count('"pid":')
-
-
-@contextmanager
-def _machine() -> Iterator[int]:
-    """At least so many processes and JVMs; the PID of a JVM of ours."""
-    running = [jvms.start("sleep=50", options=("-Xmx128m",)) for _ in range(max(1, JVMS - _running_jvms()))]
-    sleepers = [subprocess.Popen(["sleep", "3600"]) for _ in range(PROCESSES - len(_processes()))]
-    print(f"{len(_processes())} processes, {_running_jvms()} JVMs")
-    try:
-        yield running[0].pid
-    finally:
-        for jvm in running:
-            jvm.stop()
-        for process in sleepers:
-            process.kill()
-            process.wait()
-
-
 def cost(runs: int) -> bool:
     """The bounds of the defaults, in each format."""
-    with _machine():
+    with machine_of(PROCESSES, JVMS):
         costs = side_by_side(
             {f"opskit doctor -f {name}": [*DOCTOR, "-f", name] for name in ("text", "table", "json")}, runs
         )
@@ -102,7 +67,7 @@ def cost(runs: int) -> bool:
 
 def deadlines(runs: int) -> bool:
     """The wall time is at most the deadline and a little; with a long one, the run ends when all is done."""
-    with _machine():
+    with machine_of(PROCESSES, JVMS):
         words = {f"--deadline {each:g}s": [*DOCTOR, "--deadline", f"{each:g}s"] for each in DEADLINES_S}
         costs = side_by_side(words, runs)
     table(costs)
@@ -114,7 +79,7 @@ def deadlines(runs: int) -> bool:
 
 def commands(runs: int) -> bool:
     """The sum of the single commands."""
-    with _machine() as pid:
+    with machine_of(PROCESSES, JVMS) as pid:
         words = {each: [OPSKIT, *each.replace("PID", str(pid)).split()] for each in COMMANDS}
         return _beside("opskit's commands", words, runs)
 
@@ -122,7 +87,7 @@ def commands(runs: int) -> bool:
 def tools(runs: int) -> bool:
     """The sum of the tools."""
     words = {each: each.split() for each in TOOLS if shutil.which(each.split()[0])}
-    with _machine():
+    with machine_of(PROCESSES, JVMS):
         return _beside(f"{len(words)} tools", words, runs)
 
 

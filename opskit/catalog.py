@@ -55,6 +55,12 @@ CAPTURED = {
     "safepoints": ("{jvm}",),
 }
 
+# What a capture with --ask runs as well, after JVMs have replied.
+CAPTURED_ASKED = (
+    "doctor --ask", "doctor {jvm} --ask", "jpmp {jvm}", "jpmp {jvm} --locks", "jmap-diff {jvm}", "mem {jvm} --ask", "jmx {jvm} --ask",
+    "tcp {jvm} --ask", "fds {jvm} --ask", "io {jvm} --ask", "cswitch {jvm} --ask",
+)  # fmt: skip
+
 COMMANDS = (
     Command("doctor", "Linux", "Find what is wrong with a host or process: every check at once."),
     Command("capture", "Linux", "Save the evidence before a restart, for every command later."),

@@ -15,6 +15,9 @@ import pytest
 from opskit import cli
 from opskit.commands.shared import declare
 from opskit.commands.shared.every_command import run_every_command
+from opskit.proc.recorded.archive import archive_chunks
+from opskit.proc.recorded.packing import pack
+from opskit.proc.recorded.store import load_capture
 from opskit.proc.recorded.tape import Mark, Origin, Tape
 from opskit.recorded_host import RecordedHost
 
@@ -89,3 +92,10 @@ def differences(one, other):
 def without_cpu_times(ran):
     """What doctor shows without the CPU times of its checks, which a replay has not."""
     return ran._replace(out=re.sub(r", CPU [\d.]+ [mu]?s| cpu_s=[\d.]+|\"cpu_s\": [\w.]+", "", ran.out))
+
+
+def packed_and_loaded(tape, directory):
+    """The tape as it is read from its file."""
+    path = directory / "capture.tar.gz"
+    path.write_bytes(b"".join(archive_chunks(pack(tape), 0)))
+    return load_capture(str(path))

@@ -70,7 +70,7 @@ class Machine(NamedTuple):
     label: str
     kind: str
     name: str
-    time_utc: str
+    time_utc: Optional[str]  # noqa: UP045
     samples: int
     window_s: float
     known: Known

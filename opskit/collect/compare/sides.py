@@ -25,7 +25,11 @@ def collect(bad: str, good: str, here: Host, progress: Callable[[str], None] = l
     """Both sides; `live` is the machine `here`, sampled as long as the other one was. Raises BadInput, NotPermitted."""
     words = (bad, good)
     opened = {word: (here, _kind(here)) if word == LIVE else open_side(word) for word in dict.fromkeys(words)}
-    windows = [host.tape.marks[-1].monotonic_s - host.tape.marks[0].monotonic_s for host, kind in opened.values() if isinstance(host, RecordedHost)]
+    windows = [
+        host.tape.marks[-1].monotonic_s - host.tape.marks[0].monotonic_s
+        for host, kind in opened.values()
+        if isinstance(host, RecordedHost)
+    ]
     window_s = min(_MOST_S, max(_LEAST_S, *windows)) if windows else WINDOW_S
     sides: dict[str, Machine] = {}
     for word, (host, kind) in opened.items():

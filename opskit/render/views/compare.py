@@ -5,7 +5,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Optional
 
 from opskit import shell
-from opskit.collect.compare.facts import BYTES, BYTES_PER_S, CLASSES, CONFIGURED, COUNT, CPUS, HOST, MEASURED, PER_S, SECONDS, SHARE
+from opskit.collect.compare.facts import (
+    BYTES,
+    BYTES_PER_S,
+    CLASSES,
+    CONFIGURED,
+    COUNT,
+    CPUS,
+    HOST,
+    MEASURED,
+    PER_S,
+    SECONDS,
+    SHARE,
+)
 from opskit.quantities import agreeing, duration, listed, percent, plural, size, whole
 from opskit.records import NamedTuple
 from opskit.render.fields import COUNT as COUNTED

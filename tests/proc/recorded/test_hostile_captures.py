@@ -128,6 +128,8 @@ def index(name, data):
         pytest.param("calls.jsonl", b'{"ask":"f()","answer":1}\n{"ask":"f()","answer":2}\n', "calls.jsonl:2: a question", id="a question twice"),
         pytest.param("calls.jsonl", b"{'ask'}\n", "is not JSON", id="no JSON"),
         pytest.param("calls.jsonl", b'{"ask":"f()","answer":NaN}\n', "NaN is not a number", id="NaN"),
+        pytest.param("calls.jsonl", b'{"ask":"f()","answer":1e999}\n', "1e999 is not a number", id="infinite"),
+        pytest.param("calls.jsonl", b'{"ask":"f()","answer":"\xed\xa0\x80"}\n', "is not JSON", id="half a surrogate pair as bytes"),
         pytest.param("calls.jsonl", b'{"ask":"f()","answer":' + b"[" * 100_000 + b"\n", "nested too deeply", id="deep"),
         pytest.param("calls.jsonl", b'{"ask":"f()","answer":' + b"9" * 100_000 + b"}\n", "more than 400 digits", id="many digits"),
     ],

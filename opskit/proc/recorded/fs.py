@@ -44,7 +44,7 @@ class TapeFS(ProcFS):
         self.replies = Replies(tape, clock, source)
         self._is_tree = bool(tape.origin.root) or self.proc != "/proc"
         self._departed = Departed(tape, self.proc)
-        self._parts = Parts(tape, self._failure)
+        self._parts = Parts(tape, self.failure_of)
 
     def is_own(self) -> bool:
         """Whether it was so on the captured machine. No PID here is one there: see Host.prove_own."""

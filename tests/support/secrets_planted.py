@@ -6,10 +6,14 @@ import base64
 import json
 import random
 import string
-from typing import NamedTuple
+from types import MappingProxyType
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote
 
-_random = random.Random(22)
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_random = random.Random(22)  # noqa: S311
 
 
 def _key(size: int, letters: str = string.ascii_letters + string.digits) -> str:
@@ -22,7 +26,7 @@ class Planted(NamedTuple):
     kind: str
     secret: str
     words: tuple[str, ...] = ()
-    variables: dict[str, str] = {}
+    variables: Mapping[str, str] = MappingProxyType({})
     text: str = ""
 
 
@@ -38,10 +42,18 @@ def _plant() -> list[Planted]:
     def text(kind: str, secret: str, line: str) -> None:
         found.append(Planted(kind, secret, text=line.replace("@@", secret)))
 
-    for name in ("db.password", "javax.net.ssl.keyStorePassword", "api.token", "shop.secret", "encryption.key", "user.pwd", "client-secret"):
+    for name in (
+        "db.password",
+        "javax.net.ssl.keyStorePassword",
+        "api.token",
+        "shop.secret",
+        "encryption.key",
+        "user.pwd",
+        "client-secret",
+    ):
         words("property", _key(12), f"-D{name}=@@")
     words("property with blanks", f"{_key(6)} {_key(5)} {_key(4)}", "-Ddb.password=@@", "-Xmx64m")
-    words("property with quotes", f'{_key(6)}"x\'{_key(4)}', "-Dquoted.password=@@")
+    words("property with quotes", f"{_key(6)}\"x'{_key(4)}", "-Dquoted.password=@@")
     for option in ("--password", "--api-key", "--token", "--client-secret", "--db-passwd", "-storepass", "--auth"):
         words("option and word", _key(13), option, "@@")
     for option in ("--password", "--apiKey", "--access-token", "-token", "--secret_key"):
@@ -55,12 +67,22 @@ def _plant() -> list[Planted]:
     words("a program's option", _key(11), "redis-cli", "-a", "@@", "ping")
     words("a login", _key(11), "sqlplus", "scott/@@@db1")
     words("openssl", _key(11), "-passin", "pass:@@")
-    for url in ("https://shop:@@@10.0.0.1/x", "postgres://shop:@@@db:5432/shop", "amqp://u:@@@mq/v", "redis://:@@@cache:6379", "mongodb+srv://u:@@@c/x"):
+    for url in (
+        "https://shop:@@@10.0.0.1/x",
+        "postgres://shop:@@@db:5432/shop",
+        "amqp://u:@@@mq/v",
+        "redis://:@@@cache:6379",
+        "mongodb+srv://u:@@@c/x",
+    ):
         words("URL", _key(14), f"--url={url}")
     words("URL with @ and /", f"{_key(5)}@{_key(4)}/{_key(4)}", "https://shop:@@@10.0.0.1/x")
     words("URL, escaped", f"{_key(5)}%40{_key(6)}", "https://shop:@@@10.0.0.1/x")
     words("URL, key alone", _key(32, "0123456789abcdef"), "https://@@@sentry.example/1")
-    for jdbc in ("jdbc:sqlserver://h:1433;user=sa;password=@@;x=1", "jdbc:mysql://h/db?user=a&password=@@&c=d", "jdbc:oracle:thin:scott/@@@h:1521/x"):
+    for jdbc in (
+        "jdbc:sqlserver://h:1433;user=sa;password=@@;x=1",
+        "jdbc:mysql://h/db?user=a&password=@@&c=d",
+        "jdbc:oracle:thin:scott/@@@h:1521/x",
+    ):
         words("JDBC", _key(14), f"-Djdbc.url={jdbc}")
     words("JDBC in braces", f"{_key(5)};{_key(5)}", "-Djdbc.url=jdbc:sqlserver://h;password={@@};user=sa")
     words("header", _key(30), "-H", "Authorization: Bearer @@")
@@ -83,7 +105,11 @@ def _plant() -> list[Planted]:
     words("JSON", _key(12), '{"user":"x","password":"@@"}')
     words("JSON", f"{_key(6)} {_key(6)}", '--config={"db":{"password" : "@@", "host":"h"}}')
     words("JSON in JSON", _key(12), '{"a":"{\\"password\\":\\"@@\\"}"}')
-    words("private key", f"\n{_key(64)}\n{_key(64)}\n{_key(40)}=\n", "--cert=-----BEGIN RSA PRIVATE KEY-----@@-----END RSA PRIVATE KEY-----")
+    words(
+        "private key",
+        f"\n{_key(64)}\n{_key(64)}\n{_key(40)}=\n",
+        "--cert=-----BEGIN RSA PRIVATE KEY-----@@-----END RSA PRIVATE KEY-----",
+    )
     words("SQL", _key(12), "-e", "ALTER USER shop IDENTIFIED BY '@@'")
     words("agent", _key(40, "0123456789abcdef"), "-javaagent:/opt/agent.jar=@@")
     words("agent", _key(20), "-javaagent:/opt/agent.jar=key=@@,server=x")
@@ -131,7 +157,10 @@ def forms_of(secret: str) -> dict[str, bytes]:
         "percent": quote(raw, safe="").encode(),
         "JSON": json.dumps(secret)[1:-1].encode(),
         "JSON, UTF-8": json.dumps(secret, ensure_ascii=False)[1:-1].encode("utf-8", "surrogateescape"),
-        "TSV": secret.replace("\\", "\\\\").replace("\n", "\\n").replace("\t", "\\t").encode("utf-8", "surrogateescape"),
+        "TSV": secret.replace("\\", "\\\\")
+        .replace("\n", "\\n")
+        .replace("\t", "\\t")
+        .encode("utf-8", "surrogateescape"),
     }
     if len(raw) >= 8:
         for offset in range(3):

@@ -82,7 +82,8 @@ def _jdk(host: Host, jvm: Jvm, properties: Mapping[str, str]) -> Iterator[Fact]:
     vendor = properties.get("java.vm.vendor") or release.get("IMPLEMENTOR")
     if vendor:
         yield Fact("jvm.vendor", CONFIGURED, "JDK", "JDK vendor", vendor)
-    yield Fact("jvm.kind", CONFIGURED, "JDK", "JVM", properties.get("java.vm.name") or jvm.kind)
+    if jvm.perf is not None or jvm.libjvm is not None:
+        yield Fact("jvm.kind", CONFIGURED, "JDK", "JVM", properties.get("java.vm.name") or jvm.kind)
 
 
 def _heap(jvm: Jvm) -> Iterator[Fact]:

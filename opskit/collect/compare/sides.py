@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from opskit.collect.compare.collect import collect_side
 from opskit.collect.compare.facts import Facts
 from opskit.collect.sos.report import is_sos, sos_host
-from opskit.proc.recorded.load import load_capture
+from opskit.proc.recorded.store import load_capture
 from opskit.recorded_host import RecordedHost
 
 if TYPE_CHECKING:

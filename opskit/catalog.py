@@ -52,6 +52,7 @@ CAPTURED = {
     "hsperf-check": ("", "{jvm}"),
     "jmx": ("{jvm}",),
     "crash": ("-v",),
+    "compare": ("live live",),
     "safepoints": ("{jvm}",),
 }
 

@@ -62,6 +62,8 @@ class JvmFacts(NamedTuple):
     known: Known
     identity: tuple[str, ...] = ()
     jvm: Optional[Jvm] = None  # noqa: UP045
+    dumps: tuple[bytes, ...] = ()  # replies to attach commands that a capture holds
+    histogram: Optional[bytes] = None  # noqa: UP045
 
 
 class Machine(NamedTuple):

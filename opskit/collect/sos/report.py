@@ -58,7 +58,10 @@ def sos_host(path: str) -> SosHost:
         for file, data in files_said(commands).items():
             if optional(tree.read_path, f"{tree.root}{file}") is None:
                 tape.keep(FILE, f"{tree.root}{file}", data)
-        _add_pids(tape, tree.proc, optional(tree.names_at, tree.proc, default=[]))
+        for directory, names in _directories(tape.answers[FILE][0]).items():
+            if directory.startswith(tree.proc):
+                there = optional(tree.names_at, directory, default=[])
+                tape.keep(NAMES, directory, tuple(dict.fromkeys((*there, *names))))
         return SosHost(tape, tree, path)
     from opskit.collect.sos.archive import archive_files
 
@@ -89,12 +92,6 @@ def sos_tape(files: Iterable[tuple[str, bytes]], path: str) -> Tape:
 def _tape(proc: str, root: str) -> Tape:
     origin = Origin(proc=proc, root=root, is_live=False, has_our_root=False, is_own=False, uses_nss=False)
     return Tape(origin, (Mark(0.0, 0.0),))
-
-
-def _add_pids(tape: Tape, proc: str, names: Iterable[str]) -> None:
-    """The processes that ps alone knows, among the names in PROC."""
-    said = [path.split("/")[-2] for path in tape.answers[FILE][0] if path.endswith("/cmdline")]
-    tape.keep(NAMES, proc, tuple(dict.fromkeys((*names, *said))))
 
 
 def _directories(paths: Iterable[str]) -> dict[str, tuple[str, ...]]:

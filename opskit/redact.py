@@ -137,7 +137,7 @@ class Hider:
                 found[1].lower() in _SIGNATURES and text[found.start() - 1 : found.start()] in ("?", "&")
             )
             value = (_ESCAPED_VALUE.match(text, at) or _NAMED_VALUE.match(text, at)) if is_hidden else None
-            if value is not None and not is_plain(found[1], value[1]):
+            if value is not None and not is_plain(found[1], value[1]) and value[1].rstrip("}])>") != HIDDEN:
                 parts.append(text[at : value.start(1)] + self.hide(TEXTS, value[1]))
                 at = value.end()
         return "".join((*parts, text[at:]))
@@ -188,8 +188,9 @@ class Hider:
         if option is not None:
             if option[1] in _USER and (user := _USER_AND_PASSWORD.fullmatch(option[3])):
                 return f"{option[1]}{option[2]}{user[1]}:{self.hide(OPTIONS, user[2])}"
-            kind = PROPERTIES if option[1].startswith("-D") else OPTIONS
-            return option[1] + option[2] + self._value(option[1], option[3], kind)
+            is_property = option[1].startswith("-D")
+            name, kind = (option[1][2:], PROPERTIES) if is_property else (option[1], OPTIONS)
+            return option[1] + option[2] + self._value(name, option[3], kind)
         assignment = _ASSIGNMENT.fullmatch(word)
         if assignment is not None:
             return f"{assignment[1]}={self._value(assignment[1], assignment[2], VARIABLES)}"

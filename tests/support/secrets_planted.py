@@ -6,10 +6,14 @@ import base64
 import json
 import random
 import string
-from typing import NamedTuple
+from types import MappingProxyType
+from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote
 
-_random = random.Random(22)
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_random = random.Random(22)  # noqa: S311
 
 
 def _key(size: int, letters: str = string.ascii_letters + string.digits) -> str:
@@ -22,7 +26,7 @@ class Planted(NamedTuple):
     kind: str
     secret: str
     words: tuple[str, ...] = ()
-    variables: dict[str, str] = {}
+    variables: Mapping[str, str] = MappingProxyType({})
     text: str = ""
 
 

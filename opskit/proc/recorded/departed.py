@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from opskit.proc.recorded.tape import NAMES, Failure
-from opskit.quantities import integer
 
 if TYPE_CHECKING:
     from opskit.proc.recorded.tape import Tape
@@ -49,7 +48,5 @@ class Departed:
 
 
 def _ids(names: object) -> list[str]:
-    """The numbers among names; none where they could not be listed."""
-    if not isinstance(names, tuple) or isinstance(names, Failure):
-        return []
-    return [name for name in names if integer(name) is not None]
+    known = names if isinstance(names, tuple) and not isinstance(names, Failure) else ()
+    return [name for name in known if not name.strip("0123456789")]

@@ -50,7 +50,7 @@ def parse_cpu_times(text: str) -> dict[int, CpuTime]:
     """The times by the CPU's number; CPUs that are offline have no line."""
     found = {}
     for line in text.splitlines():
-        name, *words = line.split(None, _COUNTED + 1)
+        name, *words = line.split(None, _COUNTED + 1) or [""]
         number = integer(name[3:]) if name.startswith("cpu") else None
         ticks = integers(words[:_COUNTED])
         if number is not None and ticks is not None and len(ticks) >= _FEWEST:

@@ -50,3 +50,8 @@ def test_this_machine():
     found = ProcFS().load(parse_cpu_times, "stat")
     assert len(found) == os.cpu_count()
     assert all(0 <= cpu.idle_ticks <= cpu.total_ticks for cpu in found.values())
+
+
+def test_an_empty_line_of_a_damaged_file_is_left_out():
+    """A capture may hold anything."""
+    assert list(parse_cpu_times("\ncpu0 1 2 3 4 5 6 7 8\n \n")) == [0]

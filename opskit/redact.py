@@ -26,7 +26,7 @@ VARIABLES, OPTIONS, PROPERTIES, URLS, TOKENS, TEXTS = KINDS = (
 _SHORTEST_TOKEN = 14  # xox…-
 
 _OPTION = re.compile(r"(-{1,2}[^\s=:]+)([=:])(.*)", re.DOTALL)
-_NEXT_OPTION = re.compile(r"--[A-Za-z][\w\-]*(?:=.*)?", re.DOTALL)  # `mongod --auth --port 1`: no value of --auth
+_NEXT_OPTION = re.compile(r"--(?:[A-Za-z][\w\-]*(?:=.*)?)?", re.DOTALL)  # `mongod --auth --port 1`: no value of --auth
 _ASSIGNMENT = re.compile(r"([A-Za-z_][\w.-]*)=(.*)", re.DOTALL)
 _AGENT = re.compile(r"(-javaagent|-agentlib|-agentpath|-Xbootclasspath[^:]*):")
 _BARE_KEY = re.compile(r"[A-Za-z0-9+/_\-]{20,}=*")  # an agent's only option
@@ -54,7 +54,7 @@ _PATH = re.compile(r"[\s/?#@]")
 _KEY_OF_URL = re.compile(r"[A-Za-z0-9_\-]{16,}@")
 _IN_URL = re.compile(r"""[^\s"'<>]*""")
 _ORACLE = re.compile(r"(:(?:thin|oci8?):)([^\s/@]{1,128})/([^\s@]{1,256})@")
-_SCHEME = re.compile(r"\b(Bearer|Basic|Digest|Negotiate) +([A-Za-z0-9._~+/=\-]{6,})", re.IGNORECASE)
+_SCHEME = re.compile(r"\b(Bearer|Basic|Digest|Negotiate) +([A-Za-z0-9._~+/][A-Za-z0-9._~+/=\-]{5,})", re.IGNORECASE)
 _TOKENS = re.compile(
     r"(?<![A-Za-z0-9_\-])(?:eyJ[A-Za-z0-9_\-]{8,}\.[A-Za-z0-9_\-]+\.[A-Za-z0-9_\-]*|(?:AKIA|ASIA)[A-Z0-9]{16}"
     r"|gh[pousr]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,}|xox[abprs]-[A-Za-z0-9\-]{10,}|xapp-[A-Za-z0-9\-]{10,}"
@@ -137,7 +137,7 @@ class Hider:
                 found[1].lower() in _SIGNATURES and text[found.start() - 1 : found.start()] in ("?", "&")
             )
             value = (_ESCAPED_VALUE.match(text, at) or _NAMED_VALUE.match(text, at)) if is_hidden else None
-            if value is not None and not is_plain(found[1], value[1]):
+            if value is not None and not is_plain(found[1], value[1]) and value[1].rstrip("}])>") != HIDDEN:
                 parts.append(text[at : value.start(1)] + self.hide(TEXTS, value[1]))
                 at = value.end()
         return "".join((*parts, text[at:]))
@@ -170,7 +170,7 @@ class Hider:
         if before in habits.secret:
             return self.hide(OPTIONS, word)
         if before == _SHORT_WITH_SECRET:
-            return None if look.is_plain_short(place) else self.hide(OPTIONS, word)
+            return None if look.is_plain_short(place) or _NEXT_OPTION.fullmatch(word) else self.hide(OPTIONS, word)
         if before in _USER and (user := _USER_AND_PASSWORD.fullmatch(word)):
             return f"{user[1]}:{self.hide(OPTIONS, user[2])}"
         if before[:1] != "-" or before[:2] == "-X" or "=" in before or ":" in before or not is_secret(before):
@@ -188,8 +188,9 @@ class Hider:
         if option is not None:
             if option[1] in _USER and (user := _USER_AND_PASSWORD.fullmatch(option[3])):
                 return f"{option[1]}{option[2]}{user[1]}:{self.hide(OPTIONS, user[2])}"
-            kind = PROPERTIES if option[1].startswith("-D") else OPTIONS
-            return option[1] + option[2] + self._value(option[1], option[3], kind)
+            is_property = option[1].startswith("-D")
+            name, kind = (option[1][2:], PROPERTIES) if is_property else (option[1], OPTIONS)
+            return option[1] + option[2] + self._value(name, option[3], kind)
         assignment = _ASSIGNMENT.fullmatch(word)
         if assignment is not None:
             return f"{assignment[1]}={self._value(assignment[1], assignment[2], VARIABLES)}"

@@ -20,6 +20,7 @@ _LAST_WORDS = frozenset({"auth", "pin", "salt", "sas", "cookie"})
 _NOT_SECRET_OF_A_KEY = frozenset(
     {"store", "serializer", "deserializer", "alias", "type", "size", "length", "algorithm", "manager"}
 )
+_KEYS_OF_DATA = frozenset({"primary", "foreign", "sort", "partition", "routing", "row", "public"})
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 
 _PLAIN_VALUES = frozenset({"", "true", "false", "null", "none"})
@@ -27,9 +28,24 @@ _PLAIN_VALUES = frozenset({"", "true", "false", "null", "none"})
 _SETTINGS = frozenset({
     "ttl", "timeout", "expiry", "expiration", "expires", "length", "size", "interval", "enabled", "type", "provider", "algorithm",
     "format", "policy", "period", "seconds", "ms", "days", "hours", "minutes", "age", "lifetime", "validity", "limit", "min", "max",
-    "required", "bits", "rounds", "iterations", "encoding", "mode", "fd", "version", "retries", "attempts",
+    "required", "bits", "rounds", "iterations", "encoding", "mode", "fd", "version", "retries", "attempts", "helper",
 })  # fmt: skip
-_SETTING = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,3})?[A-Za-z%]{0,3}|[A-Za-z]{1,16}(?:,[A-Za-z]{1,16}){0,8}")
+_AMOUNTS = _SETTINGS | {
+    "max",
+    "maximum",
+    "minimum",
+    "num",
+    "number",
+    "concurrent",
+    "rotation",
+    "refresh",
+    "cache",
+    "buffer",
+    "syncs",
+    "per",
+}
+_AMOUNT = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,3})?[A-Za-z%]{0,3}(?:[0-9]{1,3}[A-Za-z]{1,2}){0,2}")
+_SETTING = re.compile(r"[A-Za-z]{1,16}(?:,[A-Za-z]{1,16}){0,8}")
 _CLASS = re.compile(r"(?:[a-z][a-z0-9_]{0,40}\.){2,12}[A-Z][A-Za-z0-9_$]{0,80}")
 _DIRECTORIES = (
     r"app|apps|backup|bin|boot|conf|config|data|dev|etc|export|home|lib|lib64|media|mnt|opt|private|proc|root|run|sbin|secrets|srv|sys|tmp"
@@ -58,8 +74,11 @@ def is_secret(name: str) -> bool:
     words = _words(name)
     if words and (words[-1] in _LAST_WORDS or (words[-1].endswith(_ENDINGS) and words[-1] not in _NOT_ENDINGS)):
         return True
-    following = (*words[1:], "")
-    return any(word in _WORDS and after not in _NOT_SECRET_OF_A_KEY for word, after in zip(words, following))
+    around = zip(("", *words), words, (*words[1:], ""))
+    return any(
+        word in _WORDS and after not in _NOT_SECRET_OF_A_KEY and before not in _KEYS_OF_DATA
+        for before, word, after in around
+    )
 
 
 def is_plain(name: str, value: str) -> bool:
@@ -70,7 +89,9 @@ def is_plain(name: str, value: str) -> bool:
         return False
     if is_file(value) or _CLASS.fullmatch(value):
         return True
-    return bool(_SETTING.fullmatch(value)) and _words(name[:LONGEST_NAME])[-1:] in ([each] for each in _SETTINGS)
+    if _AMOUNT.fullmatch(value):
+        return not _AMOUNTS.isdisjoint(_words(name[:LONGEST_NAME]))
+    return bool(_SETTING.fullmatch(value)) and not _SETTINGS.isdisjoint(_words(name[:LONGEST_NAME])[-1:])
 
 
 def is_file(value: str) -> bool:

@@ -10,6 +10,7 @@ from opskit.collect.clock.server import ServerReader
 from opskit.collect.cswitch import bench
 from opskit.collect.irqs import jitter
 from opskit.errors import NotPermitted, NotSupported
+from opskit.jvm.attach.client import AttachClient
 from opskit.proc.recorded.tape import Mark, Origin, Tape
 from opskit.recorded_host import RecordedHost
 
@@ -41,3 +42,5 @@ def test_no_process_of_a_capture_is_here(host):
     assert not host.is_here
     with pytest.raises(NotPermitted, match="is a capture, and its processes are not here"):
         host.prove_own(1)
+    with pytest.raises(NotPermitted, match="this is a capture; 1 is not here"):
+        AttachClient(host.fs, 1).execute("properties")

@@ -38,6 +38,7 @@ _COMMON = frozenset({
 _OPTION = re.compile(r"-{1,2}[A-Za-z][\w.\-]*(?:=.*)?", re.DOTALL)
 _IDENTITY = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}|[0-9a-f]{12,128}")
 _IDENTIFIER = re.compile(r"[A-Za-z_$][\w$]*(?:[.\-/:][A-Za-z_$][\w$]*)+")
+_MIXED = re.compile(r"(?=.*[0-9])(?=.*[a-z])(?=.*[A-Z]).*")
 _SPECIAL = re.compile(r"[!@#$%^&*+=?~|]")
 _SIMPLE = re.compile(r"[A-Za-z0-9._:/\-]*")
 _WORD = re.compile(rb"[A-Za-z0-9_]")
@@ -55,7 +56,9 @@ def inner_value(value: str) -> str:
 
 def is_telling(value: str, is_sure: bool, used: Collection[str]) -> bool:
     """Whether a hidden value is hidden elsewhere, too. `is_sure`: its place says that it is a secret; `used`: names of the machine."""
-    if len(value) < _SHORTEST or HIDDEN in value or value.lower() in _COMMON or value in used:
+    if len(value) < _SHORTEST or HIDDEN in value or value.lower() in _COMMON:
+        return False
+    if value in used and not (len(value) >= _ANYWHERE and _MIXED.fullmatch(value)):
         return False
     if _OPTION.fullmatch(value) or is_file(value) or not value.strip("*"):
         return False

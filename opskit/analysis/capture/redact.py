@@ -112,13 +112,13 @@ class _Redaction:
 
     def hide_copies(self) -> None:
         """Every other place of a value that was hidden."""
+        self._files({places.PERFDATA: lambda data: without_cut(self._in_binary(data), self._known)})
         if not self._known.is_found:
             return
         either = lambda data: self._in_binary(data) if b"\0" in data else self._in_text(data)  # noqa: E731
         self._files({
             places.WORDS: self._in_words, places.ENVIRON: self._in_words, places.LINE: self._in_words,
             places.PATHS: self._in_mappings, places.KNOWN: self._in_text, places.TEXT: either,
-            places.PERFDATA: lambda data: without_cut(self._in_binary(data), self._known),
         })  # fmt: skip
         self._thread_names()
         self._answers(kinds.REPLY, self._in_words)

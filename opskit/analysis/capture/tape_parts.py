@@ -82,8 +82,10 @@ def _packed(name: str, data: bytes) -> str:
 
 
 def bytes_of(answer: Any) -> Iterator[bytes]:
-    """Every text in an answer."""
-    if isinstance(answer, bytes):
+    """Every text in an answer, and ranges of memory that adjoin as one."""
+    if isinstance(answer, dict) and all(isinstance(key, int) for key in answer):
+        yield from (data for _, _, data in _joined(answer))
+    elif isinstance(answer, bytes):
         yield answer
     elif isinstance(answer, str):
         yield _encoded(answer)

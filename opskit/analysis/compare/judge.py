@@ -14,7 +14,7 @@ from opskit.collect.compare.facts import CLASSES, CONFIGURED, MEASURED, NO_RATES
 from opskit.words import HIDDEN
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from opskit.collect.compare.facts import Fact, Facts, Known
 

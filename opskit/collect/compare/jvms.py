@@ -8,6 +8,7 @@ from opskit.collect.compare.facts import BYTES, CONFIGURED, COUNT, CPUS, Fact, J
 from opskit.collect.compare.libraries import jar_facts, java_home_of, object_facts
 from opskit.collect.compare.mounts import mount_facts
 from opskit.collect.compare.options import class_path_of, command_of, option_facts, options_of
+from opskit.errors import NotSupported
 from opskit.jvm.launch import jdk_release, parse_words
 from opskit.jvm.perfdata.counters import collector, heap
 from opskit.jvm.time_zone import java_zone_of
@@ -117,7 +118,10 @@ def _limits(host: Host, pid: int) -> Iterator[Fact]:
 
 def _cgroup(host: Host, pid: int) -> Iterator[Fact]:
     fs = host.fs
-    online = optional(read_online_cpus, fs, default=[])
+    try:
+        online = read_online_cpus(fs)
+    except NotSupported:
+        online = []
     found = {name: optional(ancestry, fs, pid, name) for name in ("cpu", "memory", "pids", "cpuset", "io")}
     levels = {name: each.levels for name, each in found.items() if each is not None}
     cpus: float | None = len(online) or None

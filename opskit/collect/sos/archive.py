@@ -7,7 +7,7 @@ import tarfile
 from typing import TYPE_CHECKING
 
 from opskit.errors import BadInput
-from opskit.proc.user_files import GZIP, gunzip, capture_chunks
+from opskit.proc.user_files import GZIP, capture_chunks, gunzip
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -29,7 +29,9 @@ def files_said(commands: Mapping[str, bytes]) -> dict[str, bytes]:
         elif name in ("kernel/uname_-a", "host/uname_-a"):
             words = text.split(None, 3)
             if len(words) > 2:
-                found["/proc/sys/kernel/hostname"], found["/proc/sys/kernel/osrelease"] = (word.encode("utf-8", "surrogateescape") for word in words[1:3])
+                found["/proc/sys/kernel/hostname"], found["/proc/sys/kernel/osrelease"] = (
+                    word.encode("utf-8", "surrogateescape") for word in words[1:3]
+                )
         elif name in _PS:
             found.update(_processes(text, _PS[name]))
     return found
@@ -57,4 +59,3 @@ def _processes(text: str, column: int) -> Iterator[tuple[str, bytes]]:
 def kept_names() -> tuple[str, ...]:
     """The outputs that are read."""
     return ("kernel/sysctl_-a", "kernel/uname_-a", "host/uname_-a", *_PS)
-

@@ -112,7 +112,9 @@ def _directories(paths: Iterable[str]) -> dict[str, tuple[str, ...]]:
 def sos_jvms(host: SosHost) -> list[Jvm]:
     """The JVMs by their command lines, which ps shows. Their counters are unknown."""
     jvms = []
-    for pid in sorted(number for name in optional(host.fs.names_at, host.fs.proc, default=[]) if (number := integer(name)) is not None):
+    for pid in sorted(
+        number for name in optional(host.fs.names_at, host.fs.proc, default=[]) if (number := integer(name)) is not None
+    ):
         words = host.fs.maybe(parse_words, pid, "cmdline", default=[])
         if is_java_launcher(words):
             jvms.append(Jvm(pid, pid, HOTSPOT, 0, None, main_of_words(words) or words[0]))

@@ -264,7 +264,7 @@ class TapeFS(ProcFS):
     def _first_names(self, source: ProcFS, path: str, most: int) -> list[str]:
         """Ask for the first names; where these are all, they are kept as such."""
         known = self.tape.answers[kinds.SOME][0].get(path)
-        if isinstance(known, tuple) and len(known) >= most:
+        if known is not None and not isinstance(known, Failure) and len(known) >= most:
             return list(known[:most])
         try:
             names = tuple(source.names_at(path, most))

@@ -205,7 +205,7 @@ class Hider:
         """A text, or a command line within a word: `sh -c 'tool --password x'`."""
         if " -" not in text:
             return self.text(text)
-        return "\n".join([self.line(each, is_shell=True) for each in text.split("\n")])
+        return "\n".join([self.line(each, is_shell_text=True) for each in text.split("\n")])
 
     def _line_words(self, words: Sequence[str], is_shell: bool) -> Iterator[str]:
         look = _Line(words)

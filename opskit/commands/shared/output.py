@@ -83,9 +83,7 @@ class Output(NamedTuple):
 
     def say_aside(self, report: Report) -> None:
         """Write to stderr what the format leaves out: the footer, and the findings where -f text is rows alone."""
-        if self.findings is not None:
-            return
-        if self.format in ("table", "json", "markdown"):
+        if self.findings is not None or self.format in ("table", "json", "markdown"):
             return
         lines = list(report.footer)
         if report.findings and (self.format != "text" or report.text is not None):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from opskit.commands.shared.head import about
+from opskit.commands.shared.heading import about
 from opskit.commands.shared.machine import open_machine
 from opskit.commands.shared.output import Output, exit_code, progress
 from opskit.commands.shared.unseen import Unseen

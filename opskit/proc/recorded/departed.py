@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from opskit.proc.recorded.tape import NAMES, Failure
-from opskit.quantities import integer
 
 if TYPE_CHECKING:
     from opskit.proc.recorded.tape import Tape
@@ -50,4 +49,4 @@ class Departed:
 
 def _ids(names: object) -> list[str]:
     known = names if isinstance(names, tuple) and not isinstance(names, Failure) else ()
-    return [name for name in known if integer(name) is not None]
+    return [name for name in known if not name.strip("0123456789")]

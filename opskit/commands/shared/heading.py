@@ -1,4 +1,4 @@
-"""The head of every report: where, when and by which command line."""
+"""The head of every report: the machine, the time, the command line."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from opskit import __version__, shell
+from opskit.commands.shared.machine import without_capture
 from opskit.render.report import About
 
 if TYPE_CHECKING:
@@ -20,8 +21,6 @@ def about(host: Host, target: Mapping[str, object] | None = None) -> About:
     name = os.path.basename(sys.argv[0]) or "opskit"
     words: Sequence[str] = sys.argv[1:]
     if host.is_recorded:  # a report is the same as on the machine itself
-        from opskit.commands.shared.machine import without_capture
-
         words = without_capture(words)
     command_line = shell.command("opskit" if name == "__main__.py" else name, *map(_without_password, words))
     return About(host.name, host.now().strftime("%Y-%m-%dT%H:%M:%SZ"), __version__, command_line, target)

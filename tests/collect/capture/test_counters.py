@@ -71,7 +71,15 @@ def test_counters(path):
 
 
 @pytest.mark.parametrize(
-    "path", ["/proc/1/cmdline", "/proc/1/maps", "/etc/passwd", "/proc/sys/vm/swappiness", "/proc/1/fd/3", "/tmp/hsperfdata_me/x"]
+    "path",
+    [
+        "/proc/1/cmdline",
+        "/proc/1/maps",
+        "/etc/passwd",
+        "/proc/sys/vm/swappiness",
+        "/proc/1/fd/3",
+        "/tmp/hsperfdata_me/x",
+    ],
 )
 def test_what_is_read_once(path):
     """All else."""

@@ -47,7 +47,8 @@ def value_text(value: Value | None, unit: str) -> str:
         return NOT_SET
     if isinstance(value, str):
         return value if value else "(empty)"
-    return _SHOWN.get(unit, lambda number: f"{number:g}")(float(value))
+    show = _SHOWN.get(unit)
+    return f"{float(value):g}" if show is None else show(float(value))
 
 
 class Row(NamedTuple):
@@ -272,7 +273,7 @@ def report(about: About, result: Result, top: int | None = None, grown: Sequence
     """The report; exit code 1 where something differs."""
     rows = rows_of(result)
     answer = Answer(result, rows, next_commands(result), grown)
-    blocks = []
+    blocks: list[Block[Any]] = []
     for class_ in CLASSES:
         found = [row for row in rows if row.difference.class_ == class_]
         shown = found[: top or None]

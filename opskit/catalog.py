@@ -52,8 +52,15 @@ CAPTURED = {
     "hsperf-check": ("", "{jvm}"),
     "jmx": ("{jvm}",),
     "crash": ("-v",),
+    "compare": ("live live",),
     "safepoints": ("{jvm}",),
 }
+
+# What a capture with --ask runs as well, after JVMs have replied.
+CAPTURED_ASKED = (
+    "doctor --ask", "doctor {jvm} --ask", "jpmp {jvm}", "jpmp {jvm} --locks", "jmap-diff {jvm}", "mem {jvm} --ask", "jmx {jvm} --ask",
+    "tcp {jvm} --ask", "fds {jvm} --ask", "io {jvm} --ask", "cswitch {jvm} --ask",
+)  # fmt: skip
 
 COMMANDS = (
     Command("doctor", "Linux", "Find what is wrong with a host or process: every check at once."),

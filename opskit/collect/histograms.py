@@ -8,7 +8,7 @@ from opskit.collect.cpu_contention import Contention, read_contention
 from opskit.collect.heap_size import heap_size
 from opskit.collect.jmap_diff import Facts, Limits, Sample, Target
 from opskit.collect.memory_limits import read_limits, read_room
-from opskit.collect.replayed import go_to_reply, recorded_samples, refuse_watch, taken_s
+from opskit.collect.replayed import go_to_reply, recorded_samples, taken_s
 from opskit.collect.schedule import schedule
 from opskit.errors import CannotWrite, NotSupported, OpskitError
 from opskit.jvm.attach.connect import client_of
@@ -153,9 +153,7 @@ class Collector:
 
 
 def _of_capture(host: Host, jvm: Jvm, ask: Request) -> int:
-    """As many histograms as a capture has, at most so many as are asked for. Raises NotSupported where it has one."""
-    if ask.histograms is None:
-        refuse_watch(host, jvm.pid, HISTOGRAM)
+    """As many histograms as a capture has, at most so many as are asked for (None: all). Raises NotSupported where it has one."""
     client_of(host.fs, jvm.pid).histogram(live=ask.live)  # raises what says why there is none
     found = recorded_samples(host, jvm.pid, HISTOGRAM, ask.histograms)
     if found < 2:

@@ -58,7 +58,7 @@ def cswitch(
 
         pid = resolve_process(run.host, process, "cswitch")
     if ask:
-        run.host.prove_own(pid)
+        run.host.prove_asking(pid)
     run.host.prove_moving("cswitch")
     return _waits(run, pid, ask, verbose)
 

@@ -42,7 +42,7 @@ def fds(run: Run, process: str | None, deleted: bool, ask: bool, verbose: bool) 
 
         pid = resolve_process(run.host, process, "fds")
     if ask:
-        run.host.prove_own(pid)
+        run.host.prove_asking(pid)
     top = 0 if verbose and run.top is None else run.top
     if deleted:
         return _deleted(run, pid, top)

@@ -40,7 +40,7 @@ def io(run: Run, process: str | None, ask: bool, verbose: bool) -> int:
         refuse({"user": run.uids or None}, ["user"], "goes without a process: opskit io")
         pid = resolve_process(run.host, process, "io")
     if ask:
-        run.host.prove_own(pid)
+        run.host.prove_asking(pid)
     collector = Collector(run.host, Request(pid, run.interval_s, ask, run.uids), watch=run.watching)
     shown = Shown(run.format == "text", run.watching, verbose, run.top, ask, run.redraws)
 

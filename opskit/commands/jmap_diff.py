@@ -12,6 +12,7 @@ import click
 from opskit.analysis.jmap_diff.judge import judge
 from opskit.analysis.jmap_diff.names import Choice
 from opskit.collect.jmap_diff import collect
+from opskit.collect.replayed import refuse_watch
 from opskit.collect.targets import WhichProcess, is_file, is_pid, resolve_jvm
 from opskit.commands.shared.declare import command
 from opskit.commands.shared.options import SAMPLING, SHOW, TOP, WATCH, Duration, Regex, Size, option
@@ -93,7 +94,10 @@ def _collector(run: Run, words: Sequence[str], given: Mapping[str, Any]) -> Coll
     from opskit.commands.shared.confirm import agreed
 
     run.interval_s = given["interval_s"] or _DEFAULT_INTERVAL_S
-    run.count = given["histograms"] or (None if run.watching else _DEFAULT_COUNT)
+    run.count = given["histograms"] or (None if run.watching or run.host.is_recorded else _DEFAULT_COUNT)
+    pid = _pid(run, words)
+    if run.watching:
+        refuse_watch(run.host, pid, "histogram")
     directory = given["save"]
 
     def save(name: str, data: bytes) -> str:
@@ -101,7 +105,7 @@ def _collector(run: Run, words: Sequence[str], given: Mapping[str, Any]) -> Coll
         outfile.write_file(path, data)
         return path
 
-    ask = Request(_pid(run, words), run.interval_s, run.count, given["live"], given["timeout"])
+    ask = Request(pid, run.interval_s, run.count, given["live"], given["timeout"])
     collector = Collector(run.host, ask, None if directory is None else save)
     click.echo(printable(collector.cost), err=True)
     times = "until Ctrl-C" if run.count is None else f"{run.count} times"

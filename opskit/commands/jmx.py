@@ -49,7 +49,9 @@ def jmx(run: Run, words: tuple[str, ...], ask: bool, jolokia: str | None, agent:
         from opskit.collect.targets import resolve_jvm
 
         pid = resolve_jvm(run.host, targets[0] if targets else None)
-    if ask or agent or jolokia == _AUTO:
+    if ask:
+        run.host.prove_asking(pid)
+    if agent or jolokia == _AUTO:
         run.host.prove_own(pid)
     if run.window_s is not None:
         refuse({"agent": agent, "jolokia": jolokia}, ["agent", "jolokia"], "without -w has no interval: add -w")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import errno
 from typing import TYPE_CHECKING
 
-from opskit.proc.kernel.syscalls import pipe_fill
 from opskit.proc.rights import how_to_be_allowed
 from opskit.records import NamedTuple
 
@@ -27,6 +26,8 @@ class Fill(NamedTuple):
 
 def read_fills(fs: ProcFS, holders: Iterable[Holder]) -> dict[bytes, Fill]:
     """The fill of every pipe, read through the first holder that permits it, or the reason why none did."""
+    from opskit.proc.kernel.syscalls import pipe_fill
+
     fills: dict[bytes, Fill] = {}
     for holder in holders:
         for key, ends in (holder.ends or {}).items():

@@ -14,7 +14,7 @@ from opskit.collect.compare.facts import CLASSES, CONFIGURED, MEASURED, NO_RATES
 from opskit.words import HIDDEN
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from opskit.collect.compare.facts import Fact, Facts, Known
 
@@ -47,7 +47,12 @@ def judge(facts: Facts, words: Sequence[str] = ()) -> Result:
     has_rates = all(side.window_s > 0 for side in sides)
     unknown = [(f"{what} ({side.label})", why) for side in sides for what, why in side.known.missing if why != NO_RATES]
     unknown += [(f"rates and shares of {side.label}", NO_RATES) for side in sides if side.window_s <= 0]
-    unknown += [(f"{what} of {jvm.main} ({side.label})", why) for side, jvms in zip(sides, zip(*pairs)) for jvm in jvms for what, why in jvm.known.missing]
+    unknown += [
+        (f"{what} of {jvm.main} ({side.label})", why)
+        for side, jvms in zip(sides, zip(*pairs))
+        for jvm in jvms
+        for what, why in jvm.known.missing
+    ]
     return Result(
         facts, pairs, sorted(folded, key=_rank), tally.equal, tally.noise, tally.own,
         [*unknown, *tally.unknown][:_MOST_UNKNOWN], has_rates, unpaired,
@@ -112,7 +117,16 @@ def _is_hidden(fact: Fact) -> bool:
 
 
 def _without(fact: Fact, own: Sequence[str]) -> object:
-    is_named = isinstance(fact.value, str) and fact.key.partition(".")[0] in ("property", "agent", "flag", "boot", "mount", "jvm_mount", "variable", "sysctl")
+    is_named = isinstance(fact.value, str) and fact.key.partition(".")[0] in (
+        "property",
+        "agent",
+        "flag",
+        "boot",
+        "mount",
+        "jvm_mount",
+        "variable",
+        "sysctl",
+    )
     return without_identity(fact.value, own) if is_named and isinstance(fact.value, str) else fact.value
 
 
@@ -147,7 +161,11 @@ def _root_of(difference: Difference, keys: dict[tuple[int | None, str], Differen
 def _cause(
     difference: Difference, keys: dict[tuple[int | None, str], Difference], passed: set[str]
 ) -> Difference | None:
-    jvms = (difference.jvm, None) if difference.jvm is not None else (None, *sorted({jvm for jvm, _ in keys if jvm is not None}))
+    jvms = (
+        (difference.jvm, None)
+        if difference.jvm is not None
+        else (None, *sorted({jvm for jvm, _ in keys if jvm is not None}))
+    )
     if any(EFFECT_OF.get(key) == difference.key and jvm == difference.jvm for jvm, key in keys):
         return None  # a flag has set it: that is the cause, and its effect stands for it
     causes = causes_of(difference.key)

@@ -83,7 +83,10 @@ def _meant(side: Machine, word: str) -> JvmFacts:
         return found[0]
     where = f"{side.label} ({side.name})"
     if found:
-        raise NotComparable(f"--jvm {word}: {len(found)} JVMs of {where} match; give a PID or a longer word, for each side its own", found)
+        raise NotComparable(
+            f"--jvm {word}: {len(found)} JVMs of {where} match; give a PID or a longer word, for each side its own",
+            found,
+        )
     if not side.jvms:
         raise NotComparable(f"--jvm {word}: {where} has no JVM that can be read", [])
     raise NotComparable(f"--jvm {word}: no JVM of {where} matches; it has these", side.jvms)

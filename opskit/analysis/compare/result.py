@@ -19,8 +19,8 @@ class Echo(NamedTuple):
 
     key: str
     name: str
-    bad: Optional[Value]  # noqa: UP007, UP045
-    good: Optional[Value]  # noqa: UP007, UP045
+    bad: Optional[Value]  # noqa: UP045
+    good: Optional[Value]  # noqa: UP045
     unit: str
 
 
@@ -35,8 +35,8 @@ class Difference(NamedTuple):
     area: str
     key: str
     name: str
-    bad: Optional[Value]  # noqa: UP007, UP045
-    good: Optional[Value]  # noqa: UP007, UP045
+    bad: Optional[Value]  # noqa: UP045
+    good: Optional[Value]  # noqa: UP045
     unit: str
     jvm: Optional[int] = None  # noqa: UP045
     size: float = 0.0

@@ -37,16 +37,18 @@ DEVICES = (
         "thermal_throttle/core_throttle_total_time_ms", "thermal_throttle/package_throttle_total_time_ms",
     )),
     ("fs/ext4", ("errors_count", "warning_count", "msg_count")),
+    ("fs/btrfs", ("devinfo/*/error_stats",)),
 )  # fmt: skip
 
 _PERFDATA = re.compile(r"/hsperfdata_[^/]+/[0-9]+\Z")
+_POSITION = re.compile(r"/[0-9]+/fdinfo/[0-9]+\Z")
 _OF_PROCESS = re.compile(r"/(?:[0-9]+|self|thread-self)/(?:task/[0-9]+/)?(?P<name>[a-z_]+)\Z")
 _DEVICE_FILES = frozenset(name.rpartition("/")[2] for _, names in DEVICES for name in names)
 
 
 def is_counter(path: str) -> bool:
     """Whether a file is read again at each sample."""
-    if _PERFDATA.search(path):
+    if _PERFDATA.search(path) or _POSITION.search(path):
         return True
     name = path.rpartition("/")[2]
     found = _OF_PROCESS.search(path)

@@ -120,6 +120,7 @@ class _Asking:
         self._fs.kept = None  # what was kept is not good enough for who sends a signal
         self._replies: list[tuple[int, str, bytes | Failure]] = []
         self._why: str | None = None
+        self._error: OpskitError | None = None
         self.times: dict[str, float] = {}
         self._first = host.now().timestamp() - host.monotonic()
         self._end = threading.Event()
@@ -148,9 +149,7 @@ class _Asking:
         if why is None and self.is_alive():
             why = "it did not reply in time"
         if why is not None:
-            failure = failure_of(
-                NotSupported(f"{self.jvm.pid} ({self.jvm.main}) gave no reply when the capture was made: {why}")
-            )
+            failure = failure_of(self._error or NotSupported(f"{self.jvm.pid} ({self.jvm.main}) gave no reply: {why}"))
             got = {name for _, name, _ in replies}
             replies += [(0, name, failure) for name in self._names() if name not in got]
         return replies, why
@@ -176,7 +175,7 @@ class _Asking:
                 if self._end.is_set():
                     return
         except OpskitError as error:
-            self._why = short_reason(error, self.jvm)
+            self._error, self._why = error, short_reason(error, self.jvm)
         except OSError as error:
             self._why = error.strerror or str(error)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from opskit.collect.capture.counters import CGROUP, DEVICES, HOST, NETWORK, NETWORKS, PROCESS, THREAD, is_counter
+from opskit.host import scheduled_first
 from opskit.proc.cgroup.sweep import all_cgroups
 from opskit.proc.fs import GONE, ids, optional
 from opskit.proc.recorded import tape as kinds
@@ -21,12 +22,14 @@ if TYPE_CHECKING:
     from opskit.recorded_host import RecordedHost
 
 _CONTROLLERS = ("memory", "cpu", "cpuacct", "pids", "freezer", "blkio")
+_LARGEST_PERFDATA_BYTES = 16 << 20
+_MOST_POSITIONS = 256  # open files of a process whose positions are read
 
 
 class Sampler:
     """Puts samples of a machine on the tape of a RecordedHost that has it as its source.
 
-    `jvms`: processes whose counters (files that are on the tape already) and network namespaces are read, too.
+    `pids`: processes whose network namespaces and positions in files are read, too. Counters of JVMs are those on the tape already.
     """
 
     def __init__(self, machine: Host, recorded: RecordedHost, pids: Sequence[int] = ()) -> None:
@@ -36,8 +39,9 @@ class Sampler:
         self._calls = CallSamples(self._tape, self._fs, self._networks())
         self._of_host: list[str] | None = None  # those there are, known after the first sample
         self._perfdata = [
-            path for path in self._tape.answers[kinds.FILE][0] if "/hsperfdata_" in path and is_counter(path)
+            path for path in self._tape.answers[kinds.UNTRUSTED][0] if "/hsperfdata_" in path and is_counter(path)
         ]
+        self._positions = [path for pid in pids for path in self._open_files(pid)]
 
     def take(self, interval_s: float, before_each: Callable[[int], None] = lambda _: None) -> None:
         """Take a sample a mark of the tape, on the schedule start + n × interval. `before_each` gets the number from 1."""
@@ -48,18 +52,22 @@ class Sampler:
             if number and left_s > 0:
                 host.sleep(left_s)
             before_each(number + 1)
-            self._tape.marks[number] = Mark(host.now().timestamp(), host.monotonic())
-            self._pass(number)
+            with scheduled_first():  # where the CPUs are busy, all files are still read within a short time
+                self._tape.marks[number] = Mark(host.now().timestamp(), host.monotonic())
+                self._pass(number)
         self._calls.keep()
 
     def _pass(self, mark: int) -> None:
-        read = self._reader(mark)
+        read = self._reader(mark, self._fs.read_path)
         here = self._of_host if self._of_host is not None else list(self._host_paths())
         found = [path for path in here if read(path)]
         if self._of_host is None:
             self._of_host = found
         self._calls.sample(mark)
+        read_perfdata = self._reader(mark, self._read_untrusted)
         for path in self._perfdata:
+            read_perfdata(path)
+        for path in self._positions:
             read(path)
         proc = self._fs.proc
         for pid in self._names(proc, mark):
@@ -69,15 +77,13 @@ class Sampler:
                 for name in THREAD:
                     read(f"{proc}/{pid}/task/{tid}/{name}")
 
-    def _reader(self, mark: int) -> Callable[[str], bool]:
+    def _reader(self, mark: int, read_path: Callable[[str], bytes]) -> Callable[[str], bool]:
         """Reads a file onto the tape; whether it was there."""
-        read_path, failed = self._fs.read_path, self._recorded.fs.failure_of
+        failed = self._recorded.fs.failure_of
         by_mark = self._tape.answers[kinds.FILE]
-        now: dict[str, object] = {}
-        if mark:
-            by_mark.append(now)
-        else:
-            now = by_mark[0]
+        while len(by_mark) <= mark:
+            by_mark.append({})
+        now = by_mark[mark]
         earlier = by_mark[:mark][::-1]
 
         def read(path: str) -> bool:
@@ -98,6 +104,16 @@ class Sampler:
 
         return read
 
+    def _read_untrusted(self, path: str) -> bytes:
+        """A file that another user may have replaced by a link since it was found."""
+        directory, _, name = path.rpartition("/")
+        return self._fs.read_untrusted(directory, name, _LARGEST_PERFDATA_BYTES)[1]
+
+    def _open_files(self, pid: int) -> list[str]:
+        """The fdinfo of the files of a process that have a name."""
+        found = optional(lambda: self._fs.fd_links(pid, wanted=(b"/",)), default=[])
+        return [self._fs.path(pid, "fdinfo", name.decode()) for name, *_ in found[:_MOST_POSITIONS]]
+
     def _names(self, directory: str, mark: int) -> list[int]:
         try:
             names = tuple(self._fs.names_at(directory))
@@ -116,11 +132,9 @@ class Sampler:
             for entry in self._fs.names_root("sys", directory):
                 device = f"{root}/sys/{directory}/{entry}"
                 for name in names:
-                    if name.endswith("/*"):
-                        inner = f"{device}/{name[:-2]}"
-                        yield from (f"{inner}/{each}" for each in optional(self._fs.names_at, inner, default=[]))
-                    else:
-                        yield f"{device}/{name}"
+                    inner, star, rest = name.partition("/*")
+                    each_of = optional(self._fs.names_at, f"{device}/{inner}", default=[]) if star else ()
+                    yield from (f"{device}/{inner}/{each}{rest}" for each in each_of) if star else (f"{device}/{name}",)
         directories = dict.fromkeys(
             f"{root}/{level.directory.lstrip('/')}" for each in _CONTROLLERS for level in all_cgroups(self._fs, each)
         )

@@ -5,7 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from opskit.proc.fs import optional
+from opskit.proc.kernel.names import node_name
+from opskit.proc.network import our_network
+from opskit.proc.process import real_uid
 from opskit.proc.recorded.manifest import read_for_manifest
+from opskit.proc.rights import our_obstacles, our_uid_map, read_rights
 
 if TYPE_CHECKING:
     from opskit.recorded_host import RecordedHost
@@ -25,6 +29,14 @@ _FILES = (
 )
 _LINKS = ("exe", "cwd", "root", "ns/mnt", "ns/net", "ns/pid", "ns/user", "ns/time", "ns/uts", "ns/cgroup", "ns/ipc")
 
+_OF_OPSKIT = (
+    node_name,
+    our_network,
+    our_obstacles,
+    our_uid_map,
+    read_rights,
+)  # for advice about what could not be read
+
 
 def sweep(recorded: RecordedHost) -> int:
     """Read them of every process of the first sample onto the tape; the number of processes. One that has ended leaves errors."""
@@ -40,4 +52,8 @@ def sweep(recorded: RecordedHost) -> int:
         optional(fs.all_fds, pid)
         optional(fs.file_id_at, fs.path(pid))
         optional(fs.file_id, pid, "exe")
+    for uid in {fs.maybe(real_uid, pid, "status") for pid in pids} - {None}:
+        recorded.user_name(uid or 0)
+    for question in _OF_OPSKIT:
+        optional(fs.calls.ask, question)
     return len(pids)

@@ -9,8 +9,11 @@ from opskit.collect.compare.facts import NO_RATES, Known, Machine
 from opskit.collect.compare.jvms import jvm_facts
 from opskit.collect.compare.machine import machine_facts
 from opskit.collect.compare.rates import jvm_rates, machine_rates
+from opskit.collect.sos.report import SosHost, sos_jvms
 from opskit.jvm.discover import survey
 from opskit.proc.fs import DENIED, GONE
+from opskit.proc.recorded.replies import HISTOGRAM, THREADS, Replies
+from opskit.recorded_host import RecordedHost
 
 if TYPE_CHECKING:
     from opskit.collect.compare.facts import Fact, JvmFacts
@@ -22,8 +25,11 @@ _LOOKS = 4  # at the counters of a live machine
 
 def collect_side(host: Host, label: str, kind: str, window_s: float) -> Machine:
     """What is compared of a machine. `window_s`: of the rates of a live one; a capture has its samples."""
-    found = survey(host.fs, host.clock_ticks)
-    jvms = found.jvms[:_MOST_JVMS]
+    if isinstance(host, SosHost):
+        jvms, denied = sos_jvms(host), 0
+    else:
+        found = survey(host.fs, host.clock_ticks)
+        jvms, denied = found.jvms[:_MOST_JVMS], len(found.denied)
     looks = [machine_counters(host)]
     by_pid = {jvm.pid: [jvm_counters(host, jvm)] for jvm in jvms}
     for pause_s in _pauses(host, window_s):
@@ -40,14 +46,27 @@ def collect_side(host: Host, label: str, kind: str, window_s: float) -> Machine:
         except (*GONE, DENIED):
             continue
         seen = [each for each in by_pid[jvm.pid] if each is not None]
-        sides.append(facts._replace(known=_with(facts.known, [*jvm_rates(seen)] if seen else [])))
+        sides.append(_with_replies(host, facts)._replace(known=_with(facts.known, [*jvm_rates(seen)] if seen else [])))
     passed_s = looks[-1].at_s - looks[0].at_s
     if passed_s <= 0:
         known = known._replace(missing=(*known.missing, ("rates and shares", NO_RATES)))
     return Machine(
-        label, kind, host.name, host.now().strftime("%Y-%m-%dT%H:%M:%SZ"), len(looks), passed_s, _with(known, measured),
-        tuple(sides), (host.name,), len(found.denied),
+        label, kind, host.name, _time_of(host), len(looks), passed_s, _with(known, measured),
+        tuple(sides), (host.name,), denied,
     )  # fmt: skip
+
+
+def _with_replies(host: Host, facts: JvmFacts) -> JvmFacts:
+    """The thread dumps and the last histogram that the JVM gave when the capture was made."""
+    if not isinstance(host, RecordedHost):
+        return facts
+    replies = Replies(host.tape, host.clock)
+    dumps, histograms = (replies.all_of(facts.pid, name) for name in (THREADS, HISTOGRAM))
+    return facts._replace(dumps=tuple(dumps), histogram=histograms[-1] if histograms else None)
+
+
+def _time_of(host: Host) -> str | None:
+    return None if isinstance(host, SosHost) else host.now().strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _with(known: Known, facts: list[Fact]) -> Known:

@@ -62,6 +62,8 @@ class JvmFacts(NamedTuple):
     known: Known
     identity: tuple[str, ...] = ()
     jvm: Optional[Jvm] = None  # noqa: UP045
+    dumps: tuple[bytes, ...] = ()  # replies to attach commands that a capture holds
+    histogram: Optional[bytes] = None  # noqa: UP045
 
 
 class Machine(NamedTuple):
@@ -70,7 +72,7 @@ class Machine(NamedTuple):
     label: str
     kind: str
     name: str
-    time_utc: str
+    time_utc: Optional[str]  # noqa: UP045
     samples: int
     window_s: float
     known: Known

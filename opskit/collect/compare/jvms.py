@@ -8,6 +8,7 @@ from opskit.collect.compare.facts import BYTES, CONFIGURED, COUNT, CPUS, Fact, J
 from opskit.collect.compare.libraries import jar_facts, java_home_of, object_facts
 from opskit.collect.compare.mounts import mount_facts
 from opskit.collect.compare.options import class_path_of, command_of, option_facts, options_of
+from opskit.errors import NotSupported
 from opskit.jvm.launch import jdk_release, parse_words
 from opskit.jvm.perfdata.counters import collector, heap
 from opskit.jvm.time_zone import java_zone_of
@@ -39,7 +40,9 @@ def jvm_facts(host: Host, jvm: Jvm) -> JvmFacts:
     words = fs.maybe(parse_words, pid, "cmdline", default=[])
     variables = dict(each.partition("=")[::2] for each in fs.maybe(parse_words, pid, "environ", default=[]))
     properties = {name: perf.text(f"java.property.{name}") or "" for name in _PROPERTIES} if perf else {}
-    options = options_of(words, [f"{key}={value}" for key, value in variables.items()], perf.text("java.rt.vmArgs") if perf else None)
+    options = options_of(
+        words, [f"{key}={value}" for key, value in variables.items()], perf.text("java.rt.vmArgs") if perf else None
+    )
     maps = fs.maybe(str, pid, "maps", default="")
     targets = optional(fs.fd_targets, pid, default=[])
     opened = [target.decode("utf-8", "replace") for target in targets if target.endswith(b".jar")]
@@ -80,7 +83,8 @@ def _jdk(host: Host, jvm: Jvm, properties: Mapping[str, str]) -> Iterator[Fact]:
     vendor = properties.get("java.vm.vendor") or release.get("IMPLEMENTOR")
     if vendor:
         yield Fact("jvm.vendor", CONFIGURED, "JDK", "JDK vendor", vendor)
-    yield Fact("jvm.kind", CONFIGURED, "JDK", "JVM", properties.get("java.vm.name") or jvm.kind)
+    if jvm.perf is not None or jvm.libjvm is not None:
+        yield Fact("jvm.kind", CONFIGURED, "JDK", "JVM", properties.get("java.vm.name") or jvm.kind)
 
 
 def _heap(jvm: Jvm) -> Iterator[Fact]:
@@ -114,7 +118,10 @@ def _limits(host: Host, pid: int) -> Iterator[Fact]:
 
 def _cgroup(host: Host, pid: int) -> Iterator[Fact]:
     fs = host.fs
-    online = optional(read_online_cpus, fs, default=[])
+    try:
+        online = read_online_cpus(fs)
+    except NotSupported:
+        online = []
     found = {name: optional(ancestry, fs, pid, name) for name in ("cpu", "memory", "pids", "cpuset", "io")}
     levels = {name: each.levels for name, each in found.items() if each is not None}
     cpus: float | None = len(online) or None
@@ -138,13 +145,19 @@ def _cgroup(host: Host, pid: int) -> Iterator[Fact]:
         yield Fact("jvm.cpus", CONFIGURED, "cgroup", "CPUs available", max(1, -(-round(cpus * 1000) // 1000)), COUNT)
     if "memory" in levels:
         limit = memory_limit(fs, levels["memory"]).limit_bytes
-        yield Fact("cgroup.memory_limit", CONFIGURED, "cgroup", "memory limit", "none" if limit is None else limit, BYTES)
+        yield Fact(
+            "cgroup.memory_limit", CONFIGURED, "cgroup", "memory limit", "none" if limit is None else limit, BYTES
+        )
         for name in ("memory.high", "memory.swap.max", "memory.low", "memory.swappiness", "memory.oom.group"):
             text = levels["memory"][0].load(fs, name)
             if text is not None:
                 yield Fact(f"cgroup.{name}", CONFIGURED, "cgroup", name, text[:40])
     if "pids" in levels:
-        counts = [each.limit for level in levels["pids"] if (each := pids_limit(fs, level)) is not None and each.limit is not None]
+        counts = [
+            each.limit
+            for level in levels["pids"]
+            if (each := pids_limit(fs, level)) is not None and each.limit is not None
+        ]
         top = min(counts, default=UNLIMITED)
         yield Fact("cgroup.pids", CONFIGURED, "cgroup", "limit of tasks", "none" if top == UNLIMITED else top, COUNT)
     if "io" in levels and levels["io"][0].version == 2:
@@ -159,13 +172,24 @@ def _process(host: Host, pid: int, options: Sequence[str], variables: Mapping[st
     placed = fs.maybe(parse_placement, pid, "stat")
     if placed is not None:
         yield Fact("process.nice", CONFIGURED, "scheduling", "nice value", placed.nice, COUNT)
-        yield Fact("process.policy", CONFIGURED, "scheduling", "scheduling policy", _POLICIES.get(placed.policy, str(placed.policy)))
+        yield Fact(
+            "process.policy",
+            CONFIGURED,
+            "scheduling",
+            "scheduling policy",
+            _POLICIES.get(placed.policy, str(placed.policy)),
+        )
     score = fs.maybe(str.strip, pid, "oom_score_adj")
     if score is not None:
         yield Fact("process.oom_score_adj", CONFIGURED, "scheduling", "oom_score_adj", score[:20])
     status = fs.maybe(parse_status, pid, "status")
     if status is not None:
-        for key, title in (("THP_enabled", "transparent huge pages"), ("Seccomp", "seccomp mode"), ("NoNewPrivs", "no_new_privs"), ("CapEff", "capabilities")):
+        for key, title in (
+            ("THP_enabled", "transparent huge pages"),
+            ("Seccomp", "seccomp mode"),
+            ("NoNewPrivs", "no_new_privs"),
+            ("CapEff", "capabilities"),
+        ):
             if status.fields.get(key):
                 yield Fact(f"process.{key}", CONFIGURED, "process", title, status.fields[key][:40])
         memory_nodes = status.fields.get("Mems_allowed_list")
@@ -173,7 +197,13 @@ def _process(host: Host, pid: int, options: Sequence[str], variables: Mapping[st
             yield Fact("process.nodes", CONFIGURED, "cgroup", "NUMA nodes allowed", memory_nodes[:40])
     zone = java_zone_of(fs, pid, list(options), variables.get("TZ"), host.now(), variables.get("TZDIR"))
     if zone.utc_offset_s is not None and not zone.is_missing:
-        yield Fact("process.zone", CONFIGURED, "process", "time zone", f"{zone.name or 'unnamed'}, UTC{zone.utc_offset_s / 3600:+g} h")
+        yield Fact(
+            "process.zone",
+            CONFIGURED,
+            "process",
+            "time zone",
+            f"{zone.name or 'unnamed'}, UTC{zone.utc_offset_s / 3600:+g} h",
+        )
     for name in _VARIABLES:
         if name in variables:
             yield Fact(f"variable.{name}", CONFIGURED, "environment", name, variables[name][:300])

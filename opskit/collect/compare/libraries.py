@@ -64,7 +64,8 @@ def object_facts(maps: str, java_home: str | None) -> list[Fact]:
         if match and not _LATE.match(name):
             found.setdefault(match[1], match[2] or match[3] or "no version")
     return [
-        Fact(f"object.{name}", CONFIGURED, "libraries", f"{name}.so", version) for name, version in sorted(found.items())
+        Fact(f"object.{name}", CONFIGURED, "libraries", f"{name}.so", version)
+        for name, version in sorted(found.items())
     ]
 
 

@@ -32,7 +32,14 @@ _IDENTITY = ("root", "BOOT_IMAGE", "resume", "initrd", "console", "ip", "nfsroot
 
 def machine_facts(host: Host) -> Known:
     """All of them. What cannot be read is not among them."""
-    facts = [*_kernel(host), *_huge_pages(host), *sysctl_facts(host.fs), *_hardware(host), *_system(host), *_disks(host)]
+    facts = [
+        *_kernel(host),
+        *_huge_pages(host),
+        *sysctl_facts(host.fs),
+        *_hardware(host),
+        *_system(host),
+        *_disks(host),
+    ]
     whole = ["sysctl.", "boot."] if any(fact.key.startswith("boot.") for fact in facts) else ["sysctl."]
     mounts = mount_facts(host.fs)
     return Known(fact_map([*facts, *mounts]), tuple(whole + (["mount."] if mounts else [])))
@@ -80,17 +87,25 @@ def _hardware(host: Host) -> Iterator[Fact]:
         yield Fact("host.cpu_model", HOST, "CPU", "CPU model", info.model)
     if host.machine:
         yield Fact("host.machine", HOST, "CPU", "architecture", host.machine)
-    governors = {_text(host, *_CPU, f"cpu{cpu}", "cpufreq", "scaling_governor") for cpu in sorted(online)[:_MOST_GOVERNORS]}
+    governors = {
+        _text(host, *_CPU, f"cpu{cpu}", "cpufreq", "scaling_governor") for cpu in sorted(online)[:_MOST_GOVERNORS]
+    }
     if known := sorted(each for each in governors if each):
         yield Fact("host.governor", HOST, "CPU", "frequency governor", ", ".join(known))
     top = {_text(host, *_CPU, f"cpu{cpu}", "cpufreq", "scaling_max_freq") for cpu in sorted(online)[:_MOST_GOVERNORS]}
     if known := sorted(each for each in top if each):
         yield Fact("host.max_frequency", HOST, "CPU", "highest frequency (kHz)", ", ".join(known))
-    for name, parts in (("no_turbo", ("intel_pstate", "no_turbo")), ("boost", ("cpufreq", "boost")), ("smt", ("smt", "control"))):
+    for name, parts in (
+        ("no_turbo", ("intel_pstate", "no_turbo")),
+        ("boost", ("cpufreq", "boost")),
+        ("smt", ("smt", "control")),
+    ):
         found = _text(host, *_CPU, *parts)
         if found:
             yield Fact(f"host.{name}", HOST, "CPU", {"no_turbo": "turbo off", "smt": "SMT"}.get(name, name), found)
-    nodes = [name for name in fs.names_root("sys", "devices", "system", "node") if name[:4] == "node" and name[4:].isdigit()]
+    nodes = [
+        name for name in fs.names_root("sys", "devices", "system", "node") if name[:4] == "node" and name[4:].isdigit()
+    ]
     if nodes:
         yield Fact("host.nodes", HOST, "CPU", "NUMA nodes", len(nodes), COUNT)
     memory = fs.maybe(parse_meminfo, "meminfo", default={})

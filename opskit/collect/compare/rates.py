@@ -65,7 +65,13 @@ def machine_rates(seen: Sequence[MachineCounters]) -> Iterator[Fact]:
     for name, total_us in last.pressure.items():
         if name in first.pressure:
             share = min(1.0, max(0, total_us - first.pressure[name]) / 1e6 / window_s)
-            yield _fact(f"host.pressure.{name}", "pressure", f"tasks waited for {'a CPU' if name == 'cpu' else name}", share, SHARE)
+            yield _fact(
+                f"host.pressure.{name}",
+                "pressure",
+                f"tasks waited for {'a CPU' if name == 'cpu' else name}",
+                share,
+                SHARE,
+            )
     yield from _disks(first, last, window_s)
 
 
@@ -89,7 +95,9 @@ def _cpu_shares(seen: Sequence[MachineCounters]) -> Iterator[Fact]:
 def _resent(first: MachineCounters, last: MachineCounters) -> Iterator[Fact]:
     sent, again = (last.net.get(name, 0) - first.net.get(name, 0) for name in ("Tcp.OutSegs", "Tcp.RetransSegs"))
     if "Tcp.OutSegs" in first.net and sent >= _LEAST_SEGMENTS:
-        yield _fact("host.resent", "network", "TCP segments sent again", max(0, again) / sent, SHARE, events=max(0, again))
+        yield _fact(
+            "host.resent", "network", "TCP segments sent again", max(0, again) / sent, SHARE, events=max(0, again)
+        )
 
 
 def _disks(first: MachineCounters, last: MachineCounters, window_s: float) -> Iterator[Fact]:
@@ -121,12 +129,29 @@ def jvm_rates(seen: Sequence[JvmCounters]) -> Iterator[Fact]:
         return
     yield from _throttled(first, last)
     yield from _stops(first, last, window_s)
-    values = [(after.cpu_s - before.cpu_s) / (after.at_s - before.at_s) for before, after in zip(seen, seen[1:]) if after.at_s > before.at_s]
-    yield _fact("jvm.cpu", "CPU", "CPUs used", max(0.0, last.cpu_s - first.cpu_s) / window_s, CPUS, spread=values if len(values) > 1 else ())
+    values = [
+        (after.cpu_s - before.cpu_s) / (after.at_s - before.at_s)
+        for before, after in zip(seen, seen[1:])
+        if after.at_s > before.at_s
+    ]
+    yield _fact(
+        "jvm.cpu",
+        "CPU",
+        "CPUs used",
+        max(0.0, last.cpu_s - first.cpu_s) / window_s,
+        CPUS,
+        spread=values if len(values) > 1 else (),
+    )
     if None not in (first.waited_s, last.waited_s, first.ran_s, last.ran_s):
         waited, ran = max(0.0, last.waited_s - first.waited_s), max(0.0, last.ran_s - first.ran_s)  # type: ignore[operator]
         if waited + ran >= 0.05 * window_s:
-            yield _fact("jvm.waits", "CPU", "threads waited for a CPU, of the time they wanted one", waited / (waited + ran), SHARE)
+            yield _fact(
+                "jvm.waits",
+                "CPU",
+                "threads waited for a CPU, of the time they wanted one",
+                waited / (waited + ran),
+                SHARE,
+            )
     faults = max(0, last.major_faults - first.major_faults)
     yield _fact("jvm.major_faults", "memory", "major page faults of the JVM", faults / window_s, PER_S, events=faults)
     if first.io is not None and last.io is not None:
@@ -136,7 +161,13 @@ def jvm_rates(seen: Sequence[JvmCounters]) -> Iterator[Fact]:
     for name, total_us in last.pressure.items():
         if name in first.pressure:
             share = min(1.0, max(0, total_us - first.pressure[name]) / 1e6 / window_s)
-            yield _fact(f"cgroup.pressure.{name}", "pressure", f"tasks of the cgroup waited for {'a CPU' if name == 'cpu' else name}", share, SHARE)
+            yield _fact(
+                f"cgroup.pressure.{name}",
+                "pressure",
+                f"tasks of the cgroup waited for {'a CPU' if name == 'cpu' else name}",
+                share,
+                SHARE,
+            )
 
 
 def _throttled(first: JvmCounters, last: JvmCounters) -> Iterator[Fact]:
@@ -159,7 +190,10 @@ def _throttled(first: JvmCounters, last: JvmCounters) -> Iterator[Fact]:
 
 
 def _stops(first: JvmCounters, last: JvmCounters, window_s: float) -> Iterator[Fact]:
-    kinds = (("gc", "time in GC pauses", "pauses", "pause_s"), ("stopped", "time at safepoints", "safepoints", "stopped_s"))
+    kinds = (
+        ("gc", "time in GC pauses", "pauses", "pause_s"),
+        ("stopped", "time at safepoints", "safepoints", "stopped_s"),
+    )
     for key, title, counted, timed in kinds:
         number, number_before = getattr(last, counted), getattr(first, counted)
         seconds, before_s = getattr(last, timed), getattr(first, timed)
@@ -167,7 +201,15 @@ def _stops(first: JvmCounters, last: JvmCounters, window_s: float) -> Iterator[F
             continue
         events = None if number is None or number_before is None else max(0, number - number_before)
         share = min(1.0, max(0.0, seconds - before_s) / window_s)
-        yield _fact(f"jvm.{key}", "pauses", title, share, SHARE, events=events, since=min(1.0, seconds / last.age_s) if last.age_s else None)
+        yield _fact(
+            f"jvm.{key}",
+            "pauses",
+            title,
+            share,
+            SHARE,
+            events=events,
+            since=min(1.0, seconds / last.age_s) if last.age_s else None,
+        )
 
 
 def _fact(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from opskit.collect.compare.collect import collect_side
 from opskit.collect.compare.facts import Facts
 from opskit.collect.sos.report import is_sos, sos_host
-from opskit.proc.recorded.load import load_capture
+from opskit.proc.recorded.store import load_capture
 from opskit.recorded_host import RecordedHost
 
 if TYPE_CHECKING:
@@ -17,15 +17,19 @@ if TYPE_CHECKING:
     from opskit.host import Host
 
 LIVE, CAPTURE, SOS, COPY = "live", "capture", "sos report", "copy"
-WINDOW_S = 2.0  # of a live machine, compared with one that has no samples
-_LEAST_S, _MOST_S = 1.0, 30.0
+WINDOW_S = 1.0  # of a live machine, where no capture says how long
+_LEAST_S, _MOST_S = 0.5, 30.0
 
 
 def collect(bad: str, good: str, here: Host, progress: Callable[[str], None] = lambda _: None) -> Facts:
     """Both sides; `live` is the machine `here`, sampled as long as the other one was. Raises BadInput, NotPermitted."""
     words = (bad, good)
     opened = {word: (here, _kind(here)) if word == LIVE else open_side(word) for word in dict.fromkeys(words)}
-    windows = [host.tape.marks[-1].monotonic_s - host.tape.marks[0].monotonic_s for host, kind in opened.values() if isinstance(host, RecordedHost)]
+    windows = [
+        host.tape.marks[-1].monotonic_s - host.tape.marks[0].monotonic_s
+        for host, kind in opened.values()
+        if isinstance(host, RecordedHost)
+    ]
     window_s = min(_MOST_S, max(_LEAST_S, *windows)) if windows else WINDOW_S
     sides: dict[str, Machine] = {}
     for word, (host, kind) in opened.items():

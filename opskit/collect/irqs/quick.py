@@ -55,7 +55,8 @@ class QuickCollector(Collector):
         now = host.fs.maybe(parse_cpu_times, "stat", default={})
         # The samples of a capture may be too far apart to decide first.
         is_hot = now == first.times or any(use.irq + use.softirq >= _HOT for use in cpu_use(first.times, now))
-        scan = ThreadScan(host, usual_cpus(first.topology), self._pids) if is_hot and host.monotonic() < end_s else None
+        has_window = not host.is_recorded or host.monotonic() < end_s
+        scan = ThreadScan(host, usual_cpus(first.topology), self._pids) if is_hot and has_window else None
         threads = _Pinned(host, scan)
         host.sleep(max(0.0, end_s - host.monotonic()))
         return self._facts(first, self._read(), threads, {})

@@ -133,7 +133,7 @@ class Probe:
     def __init__(self, host: Host, pid: int) -> None:
         fs = self._fs = host.fs
         self._pid, self._host, self._monotonic, self._sleep = pid, host, host.monotonic, host.sleep
-        self.perf = read_perfdata(fs, pid, None if host.is_recorded else host.sleep)
+        self.perf = read_perfdata(fs, pid, host.pause)
         self.jdk = jdk_of(self.perf)
         self.start_ticks = self._stat().start_ticks
         self._levels = self._cgroups("cpu", "memory", "pids")

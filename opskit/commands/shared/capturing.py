@@ -55,7 +55,9 @@ def make_tape(
         progress(f"sample {number} of {ask.samples}", (ask.samples - number) * ask.interval_s + 1.0)
 
     notes: Sequence[str] = ()
-    if ask.what:  # before the samples: their rates are without its pauses, and their threads with a listener that it starts
+    if (
+        ask.what
+    ):  # before the samples: their rates are without its pauses, and their threads with a listener that it starts
         from opskit.collect.capture.replies import ask_jvms
 
         notes = ask_jvms(host, tape, asked, ask.what, ask.interval_s, lambda what: progress(what, 1.0))

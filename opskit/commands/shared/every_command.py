@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import io
 import time
 from contextlib import redirect_stderr, redirect_stdout
 from typing import TYPE_CHECKING
 
-from opskit.catalog import COMMANDS
+from opskit.catalog import CAPTURED_ASKED, COMMANDS
 from opskit.commands.shared.output import Unseen
 from opskit.errors import OpskitError, where_raised
 from opskit.proc.recorded.kept import KeptByMark
@@ -69,6 +70,8 @@ def run_every_command(
     without: list[tuple[str, str]] = []
     lines: list[str] = []
     host.fs.kept = KeptByMark(host.clock)
+    is_collecting = gc.isenabled()
+    gc.disable()  # a walk through all that the tape and the parsed files hold finds nothing
     jvms = look_early(host) if looked is None else looked
     if jvms.pids:
         time.sleep(max(0.0, jvms.at_s + _APART_S - time.monotonic()))
@@ -85,11 +88,16 @@ def run_every_command(
         run(_DOCTOR)
         found = tuple(unseen.findings)
         pids = tuple(dict.fromkeys((*jvms.pids, *named, *list(_pids_of(found))[:_MOST_NAMED])))
-        for line in _lines(jvms.pids, pids):
+        for line in every_line(jvms.pids, pids):
             run(line)
+        for line in _asked_lines(jvms.pids) if host.tape.origin.asked else ():
+            host.rewind()
+            _run(group, unseen, line)  # a JVM that has not replied is known
     finally:
         host.rewind()
         host.fs.kept = None
+        if is_collecting:
+            gc.enable()
     return Ran(lines, found, without)
 
 
@@ -110,7 +118,7 @@ def _run(group: click.Group, unseen: Unseen, line: str) -> str | None:
     return None
 
 
-def _lines(jvms: Iterable[int], pids: Iterable[int]) -> Iterator[str]:
+def every_line(jvms: Iterable[int], pids: Iterable[int]) -> Iterator[str]:
     """The lines of the catalog, but the first one of doctor."""
     for entry in COMMANDS:
         for arguments in entry.captured:
@@ -120,6 +128,12 @@ def _lines(jvms: Iterable[int], pids: Iterable[int]) -> Iterator[str]:
                 yield from (f"{entry.name} {arguments.format(pid=pid)}" for pid in pids)
             elif entry.name != _DOCTOR:
                 yield f"{entry.name} {arguments}".rstrip()
+
+
+def _asked_lines(jvms: Iterable[int]) -> Iterator[str]:
+    """The lines that need what JVMs have replied."""
+    for line in CAPTURED_ASKED:
+        yield from (line.format(jvm=pid) for pid in jvms) if "{jvm}" in line else (line,)
 
 
 def _pids_of(findings: Iterable[Finding]) -> Iterator[int]:

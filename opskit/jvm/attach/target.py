@@ -83,6 +83,8 @@ class Stopped(NamedTuple):
 
 def read_target(fs: ProcFS, pid: int, our_euid: int) -> AttachTarget:
     """Prove that a process is a HotSpot JVM that we may attach to. Raises NoSuchProcess, NotAJvm, NotPermitted and AttachError."""
+    if fs.replies is not None:
+        raise NotPermitted(f"this is a capture; {pid} is not here. Nothing was sent.")
     if not fs.is_own():
         raise NotPermitted(f"{fs.proc} is another pid namespace; {pid} there is not {pid} here. Nothing was sent.")
     try:

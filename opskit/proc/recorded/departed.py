@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from opskit.proc.recorded.tape import NAMES
+from opskit.proc.recorded.tape import NAMES, Failure
 
 if TYPE_CHECKING:
     from opskit.proc.recorded.tape import Tape
@@ -48,4 +48,5 @@ class Departed:
 
 
 def _ids(names: object) -> list[str]:
-    return [name for name in names if name.isdecimal()] if isinstance(names, tuple) else []
+    known = names if isinstance(names, tuple) and not isinstance(names, Failure) else ()
+    return [name for name in known if name.isdecimal()]

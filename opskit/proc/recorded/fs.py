@@ -42,8 +42,9 @@ class TapeFS(ProcFS):
         self.calls = TapeCalls(self)
         self.machine = tape.origin.machine or self.machine
         self.replies = Replies(tape, clock, source)
+        self._is_tree = bool(tape.origin.root) or self.proc != "/proc"
         self._departed = Departed(tape, self.proc)
-        self._parts = Parts(tape)
+        self._parts = Parts(tape, self.failure_of)
 
     def is_own(self) -> bool:
         """Whether it was so on the captured machine. No PID here is one there: see Host.prove_own."""
@@ -95,7 +96,12 @@ class TapeFS(ProcFS):
         if self._knows(kinds.UNTRUSTED, path) or not self._knows(kinds.FILE, path):
             self._answer(kinds.UNTRUSTED, path, lambda _: True)
         found = self.file_id_at(path)
-        check_untrusted(found, path, limit_bytes)
+        try:
+            check_untrusted(found, path, limit_bytes)
+        except OSError as error:
+            if self._is_tree:  # which counts it
+                self.refused[path] = str(error.strerror)
+            raise
         return found, self.read_path(path)[:limit_bytes]
 
     def names_at(self, path: str, most: int | None = None) -> list[str]:
@@ -258,7 +264,7 @@ class TapeFS(ProcFS):
     def _first_names(self, source: ProcFS, path: str, most: int) -> list[str]:
         """Ask for the first names; where these are all, they are kept as such."""
         known = self.tape.answers[kinds.SOME][0].get(path)
-        if isinstance(known, tuple) and len(known) >= most:
+        if known is not None and not isinstance(known, Failure) and len(known) >= most:
             return list(known[:most])
         try:
             names = tuple(source.names_at(path, most))

@@ -57,8 +57,9 @@ class TapeFile(HeldFile):
 class Parts:
     """The parts of files on a tape: at each mark those that were read then, otherwise those of the marks before."""
 
-    def __init__(self, tape: Tape) -> None:
-        self._tape = tape
+    def __init__(self, tape: Tape, failure: Callable[[OSError, str], Failure]) -> None:
+        """`failure`: what is kept of an error about a path."""
+        self._tape, self._failure = tape, failure
         self._starts: dict[tuple[int, str], list[int]] = {}
 
     def read(
@@ -119,7 +120,7 @@ class Parts:
         try:
             answer = ask(at, size)
         except OSError as error:
-            answer = Failure(error.errno or errno.EIO)
+            answer = self._failure(error, path)
         self._keep(parts, starts, at, answer)
         if not isinstance(answer, Failure) and 0 < len(answer) < size:
             self._keep(parts, starts, at + len(answer), b"")

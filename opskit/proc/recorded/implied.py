@@ -42,7 +42,7 @@ def is_listed(tape: Tape, path: str, mark: int) -> bool:
     """Whether the listing of its directory has it."""
     parent, _, name = path.rpartition("/")
     listed = _names(tape, parent or "/", mark)
-    return isinstance(listed, tuple) and name in listed
+    return listed is not None and not isinstance(listed, Failure) and name in listed
 
 
 def _same(tape: Tape, kind: str, path: str, mark: int) -> Any:
@@ -77,7 +77,7 @@ def _absent(tape: Tape, path: str, mark: int) -> Failure | None:
                 return Failure(errno.ENOENT)
         parent, _, name = place.rpartition("/")
         listed = _names(tape, parent or "/", mark, whole=True)
-        if isinstance(listed, tuple) and name not in listed:
+        if listed is not None and not isinstance(listed, Failure) and name not in listed:
             return Failure(errno.ENOENT)
         if not parent:
             return None

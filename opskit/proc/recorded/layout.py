@@ -17,6 +17,8 @@ from opskit.records import NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
+MOST_LINES = 1 << 21
+_BATCH = 1 << 16  # characters that are split at once
 # Numbers that no kernel gives would overflow in functions that take C's.
 FIELD, _NUMBER, _MAYBE, _FLAG = r"[^\t\n]*", r"[0-9]{1,20}", r"(?:-|[0-9]{1,20})", r"(?:yes|no)"
 _OCTAL, _TIME_NS = r"[0-7]{1,10}", r"-?[0-9]{1,19}"
@@ -65,6 +67,8 @@ def check_index(shape: Shape, data: bytes, source: str) -> str:
         raise BadInput(source, "is not UTF-8", data.count(b"\n", 0, error.start) + 1) from None
     if not text.startswith(f"{shape.head}\n"):
         raise BadInput(source, f"does not begin with the fields {shape.head!r}", 1, text[:200].partition("\n")[0])
+    if (lines := text.count("\n")) > MOST_LINES:
+        raise BadInput(source, f"has {lines:,} lines, more than the {MOST_LINES:,} that are read")
     if not text.endswith("\n"):
         raise BadInput(source, "has no end of line at its end")
     if not is_escaped(text):
@@ -90,7 +94,12 @@ def read_index(shape: Shape, text: str) -> dict[str, Any]:
 
 def rows_of(text: str) -> Iterator[list[str]]:
     """The fields of each line."""
-    return (line.split("\t") for line in text.split("\n")[1:-1])
+    start = text.find("\n") + 1
+    while start < len(text):
+        end = text.find("\n", min(start + _BATCH, len(text) - 1))
+        for line in text[start:end].split("\n"):
+            yield line.split("\t")
+        start = end + 1
 
 
 def _each(make: Callable[[list[str]], Any]) -> Callable[[Iterator[list[str]]], dict[str, Any]]:

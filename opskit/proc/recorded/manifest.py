@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from opskit.errors import BadInput
 from opskit.proc.fs import optional
@@ -84,7 +85,7 @@ def parse_json(data: bytes, source: str, line: int | None = None) -> Any:
     if _LONG_NUMBER.search(data):
         raise BadInput(source, "has a number of more than 400 digits", line)
     try:
-        return json.loads(data, parse_constant=_refuse)
+        return json.loads(data.decode(), parse_constant=_refuse, parse_float=_finite)
     except RecursionError:
         raise BadInput(source, "is nested too deeply", line) from None
     except ValueError as error:
@@ -93,6 +94,11 @@ def parse_json(data: bytes, source: str, line: int | None = None) -> Any:
 
 def _refuse(word: str) -> object:
     raise ValueError(f"{word} is not a number")
+
+
+def _finite(word: str) -> float:
+    number = float(word)  # a number: as JSON writes it
+    return number if math.isfinite(number) else cast("float", _refuse(word[:40]))
 
 
 def _origin(given: object, source: str) -> Origin:

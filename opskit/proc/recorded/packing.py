@@ -34,15 +34,16 @@ _LONGEST_PATH, _LONGEST_NAME = 1000, 200
 def pack(tape: Tape) -> Iterator[tuple[str, bytes]]:
     """(name, content) of each file of a capture. The same answers give the same files, in the same order."""
     yield manifest.NAME, manifest.manifest_of(tape)
-    files: list[tuple[str, str, str, bytes]] = []
+    paths: list[set[str]] = []  # by mark, of the files that keep theirs
     for mark in range(max(map(len, tape.answers.values()))):
         by_kind = {kind: marks[mark] for kind, marks in tape.answers.items() if len(marks) > mark and marks[mark]}
+        files, replies = by_kind.get(kinds.FILE, {}), by_kind.get(kinds.REPLY, {})
+        paths.append(_safe_keys(files))
+        names = _safe_keys(replies, "/", ".txt") if mark == 0 else set()
         yield from _indexes(by_kind, mark + 1)
-        yield from _replies_and_odd(by_kind, mark + 1, files)
-    # Files of one name beside each other, all samples of a file beside each other: a third less in the archive.
-    files.sort()
-    for _, _, name, data in files:
-        yield name, data
+        yield from ((f"attach/{name}.txt", replies[name]) for name in sorted(names))
+        yield from _odd([(kinds.REPLY, replies, names), (kinds.FILE, files, paths[-1])], mark + 1)
+    yield from _files(tape.answers[kinds.FILE], paths)
 
 
 def capture_chunks(tape: Tape) -> Iterator[bytes]:
@@ -92,30 +93,37 @@ def _ranges(answers: Iterable[tuple[str, dict[int, Any]]]) -> tuple[list[tuple[s
     return rows, b"".join(parts)
 
 
-def _replies_and_odd(
-    by_kind: dict[str, dict[str, Any]], sample: int, files: list[tuple[str, str, str, bytes]]
-) -> Iterator[tuple[str, bytes]]:
-    """The replies, and what cannot keep its path. The other files are added as (last name, path, name, content)."""
+def _odd(kept: list[tuple[str, dict[str, Any], set[str]]], sample: int) -> Iterator[tuple[str, bytes]]:
+    """What cannot keep its path, of (kind, answers, those that can)."""
     odd: list[tuple[str, Any]] = []
-    above = "tree" if sample == 1 else f"samples/{sample}"
-    for kind in (kinds.REPLY, kinds.FILE):
-        answers = {key: data for key, data in by_kind.get(kind, {}).items() if not isinstance(data, Failure)}
-        safe = _safe_keys(answers, kind) if kind == kinds.FILE or sample == 1 else set()
-        if kind == kinds.FILE:
-            files += [(key.rpartition("/")[2], key, above + key, answers[key]) for key in safe]
-        else:
-            yield from ((f"attach/{key}.txt", answers[key]) for key in sorted(safe))
-        for key in sorted(answers.keys() - safe):
+    for kind, answers, safe in kept:
+        for key in sorted([key for key, data in answers.items() if key not in safe and not isinstance(data, Failure)]):
             odd.append((key, (kind, len(odd) + 1)))
             yield f"odd/{sample}/{len(odd)}", answers[key]
     if odd:
         yield f"index/{sample}/odd.tsv", index_of(ODD, odd)
 
 
-def _safe_keys(answers: Iterable[str], kind: str) -> set[str]:
-    """The keys that are plain paths, and no directory of another."""
-    lead, end = ("/", ".txt") if kind == kinds.REPLY else ("", "")
-    safe = {key for key in answers if _PLAIN.match(lead + key) and (len(key) <= _LONGEST_NAME or _is_short(key))}
+def _files(by_mark: list[dict[str, Any]], paths: list[set[str]]) -> Iterator[tuple[str, bytes]]:
+    """The files by their paths. Those of one name and all samples of one stand beside each other: a third less in the archive."""
+    order = sorted(set().union(*paths))
+    order.sort(key=lambda path: path.rpartition("/")[2])
+    above = ["tree", *(f"samples/{sample}" for sample in range(2, len(paths) + 1))]
+    for path in order:
+        for mark, safe in enumerate(paths):
+            if path in safe:
+                yield above[mark] + path, by_mark[mark][path]
+
+
+def _safe_keys(answers: dict[str, Any], before: str = "", after: str = "") -> set[str]:
+    """The keys of contents that are plain paths, and no directory of another. `before`, `after`: what is put around a key."""
+    safe = {
+        key
+        for key, data in answers.items()
+        if not isinstance(data, Failure)
+        and _PLAIN.match(before + key)
+        and (len(key) <= _LONGEST_NAME or _is_short(key))
+    }
     directories = {key.rpartition("/")[0] for key in safe}
     todo = list(directories)
     while todo:
@@ -123,7 +131,7 @@ def _safe_keys(answers: Iterable[str], kind: str) -> set[str]:
         if above and above not in directories:
             directories.add(above)
             todo.append(above)
-    return {key for key in safe if key + end not in directories}
+    return {key for key in safe if key + after not in directories} if after else safe - directories
 
 
 def _is_short(key: str) -> bool:

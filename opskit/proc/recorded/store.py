@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 _SAMPLE = re.compile(r"(samples|index|odd)/([1-9][0-9]{0,4})/(.+)", re.DOTALL)
 _OURS = (manifest.NAME, "tree", "samples", "index", "odd", "attach")
 _MOST_FOREIGN = 1000
+_MOST_BRACKETS = 1 << 21  # each takes 64 bytes
 _CALLS, _MEMORY = "calls.jsonl", "memory.bin"
 
 
@@ -256,6 +257,10 @@ class _Indexes:
 
 
 def _calls(data: bytes, source: str) -> dict[str, Any]:
+    if data.count(b"[") + data.count(b"{") > _MOST_BRACKETS:
+        raise BadInput(source, f"has more than {_MOST_BRACKETS:,} lists and objects, the most that is read")
+    if data and not data.endswith(b"\n"):
+        raise BadInput(source, "has no end of line at its end")
     answers = {}
     for number, line in enumerate(data.split(b"\n")[:-1], start=1):
         call = manifest.parse_json(line, source, number)

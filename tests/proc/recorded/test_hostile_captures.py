@@ -115,6 +115,8 @@ def index(name, data):
         pytest.param("link.tsv", b"path\ttarget\n/x\t\xff\n", "link.tsv:2: is not UTF-8", id="not UTF-8"),
         pytest.param("link.tsv", b"path\ttarget\n/x\t\\ud800\n", "a backslash", id="half a surrogate pair"),
         pytest.param("link.tsv", b"path\ttarget\n/x\ta\x1b[0m\n", "control characters", id="control characters"),
+        pytest.param("names.tsv", b"path\tnames\n" + b"\n" * (3 << 20), "more than the 2,097,152", id="many lines"),
+        pytest.param("calls.jsonl", b"[],[],[]," * (1 << 20), "lists and objects", id="many lists"),
         pytest.param("stat.tsv", b"path\tx\n", "does not begin with", id="stat of other fields"),
         pytest.param("pages.tsv", b"path\tpages\n/x\t1e9\n", "the fields", id="no number"),
         pytest.param("pages.tsv", b"path\tpages\n/x\t" + b"9" * 5000 + b"\n", "the fields", id="a huge number"),
@@ -124,10 +126,13 @@ def index(name, data):
         pytest.param("refused.tsv", b"path\tkind\terrno\tname\thow\twhy\n/x\tno\t2\t\t-\n", "the fields", id="unknown kind"),
         pytest.param("odd.tsv", b"path\tkind\tfile\n/x\tfile\t1\n", "lacks a file", id="a file that is not there"),
         pytest.param("ranges.tsv", b"path\toffset\tsize\tat\n/x\t0\t5\t0\n", "outside of memory.bin", id="outside of the memory"),
+        pytest.param("calls.jsonl", b"{}\n{", "no end of line", id="no end of a question"),
         pytest.param("calls.jsonl", b"{}\n", "calls.jsonl:1: is not a question", id="no question"),
         pytest.param("calls.jsonl", b'{"ask":"f()","answer":1}\n{"ask":"f()","answer":2}\n', "calls.jsonl:2: a question", id="a question twice"),
         pytest.param("calls.jsonl", b"{'ask'}\n", "is not JSON", id="no JSON"),
         pytest.param("calls.jsonl", b'{"ask":"f()","answer":NaN}\n', "NaN is not a number", id="NaN"),
+        pytest.param("calls.jsonl", b'{"ask":"f()","answer":1e999}\n', "1e999 is not a number", id="infinite"),
+        pytest.param("calls.jsonl", b'{"ask":"f()","answer":"\xed\xa0\x80"}\n', "is not JSON", id="half a surrogate pair as bytes"),
         pytest.param("calls.jsonl", b'{"ask":"f()","answer":' + b"[" * 100_000 + b"\n", "nested too deeply", id="deep"),
         pytest.param("calls.jsonl", b'{"ask":"f()","answer":' + b"9" * 100_000 + b"}\n", "more than 400 digits", id="many digits"),
     ],
@@ -196,9 +201,9 @@ def bomb(head, mib):
         yield piece
 
 
-def header(size=0, kind=tarfile.REGTYPE):
+def header(size):
     made = tarfile.TarInfo("tree/a")
-    made.size, made.type = size, kind
+    made.size = size
     return made.tobuf()
 
 
@@ -208,7 +213,6 @@ def header(size=0, kind=tarfile.REGTYPE):
         pytest.param(b"", b"\0" * (1 << 20), "behind the end", id="zeros"),
         pytest.param(header(1 << 30), b"\0" * (1 << 20), "times its size", id="a file of zeros"),
         pytest.param(header(7 << 30), b"\0" * (1 << 20), "more than 1 GiB", id="a file above the limit"),
-        pytest.param(b"", header(kind=tarfile.DIRTYPE) * 2048, "times its size", id="directories"),
         pytest.param(b"", header((1 << 20) - 512) + b" " * ((1 << 20) - 512), "two files", id="files of blanks"),
         pytest.param(b"", b"\n" * (1 << 20), "not a capture", id="no archive"),
     ],
@@ -220,6 +224,12 @@ def test_bombs_are_refused_early(head, mib, what):
         unpack(read_archive("x", bomb(head, mib)), "x")
     assert time.process_time() - began < 1
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 120 << 10
+
+
+def test_number_of_entries_is_bounded(monkeypatch):
+    """Directories count, too."""
+    monkeypatch.setattr("opskit.proc.recorded.unarchive.MOST_FILES", 10)
+    assert "more than 10 files" in refused(archive_of(MANIFEST, *[entry("tree/a", b"", tarfile.DIRTYPE)] * 10))
 
 
 def test_devices_and_fifos_are_refused(tmp_path, monkeypatch):

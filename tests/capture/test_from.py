@@ -146,7 +146,7 @@ def test_what_needs_the_machine_itself_is_refused(capture, name, parameter):
     assert "is a capture; run it on that machine, without --from" in run.err
 
 
-@pytest.mark.parametrize("words", [("capture",), ("compare", "a", "b"), ("profile", "1")])
+@pytest.mark.parametrize("words", [("capture",), ("profile", "1")])
 def test_commands_that_read_no_capture(capture, words):
     """They say what to type."""
     run = inprocess.run(*words, "--from", capture)

@@ -17,7 +17,6 @@ _THERE = "run it on that machine, without --from"
 # command -> parameter -> (what it does, what to do instead); "" is the whole command
 _ONLY_LIVE: Mapping[str, Mapping[str, tuple[str, str]]] = {
     "capture": {"": ("reads a machine or a tree", "it is one already: read it with opskit --from")},
-    "compare": {"": ("takes captures as its arguments", "type opskit compare BAD GOOD")},
     "cswitch": {"bench": (_MEASURES, _THERE)},
     "irqs": {"jitter": (_MEASURES, _THERE)},
     "limits": {"probe": ("starts threads", _THERE)},

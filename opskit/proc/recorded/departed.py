@@ -49,4 +49,4 @@ class Departed:
 
 def _ids(names: object) -> list[str]:
     known = names if isinstance(names, tuple) and not isinstance(names, Failure) else ()
-    return [name for name in known if name.isdecimal()]
+    return [name for name in known if not name.strip("0123456789")]

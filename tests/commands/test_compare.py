@@ -27,15 +27,33 @@ DUMP = 'Full thread dump\n\n"main" #1 prio=5 tid=0x1 nid=0x1 runnable [0x1]\n   
 HISTOGRAM = " num     #instances         #bytes  class name\n----------------------------------------------\n   1:   {0}   {1}  app.Order\nTotal   {0}   {1}\n"
 RESULT = judge(
     sides(
-        [setting("host.cpus", 2, "CPU", COUNT), setting("sysctl.vm.swappiness", "10", "sysctl"), share("host.cpu.steal", 0.2)],
-        [setting("host.cpus", 4, "CPU", COUNT), setting("sysctl.vm.swappiness", "60", "sysctl"), share("host.cpu.steal", 0.0)],
-        jvm_bad=[share("jvm.throttled", 0.8, events=20), setting("cgroup.cpu_quota", 0.5, "cgroup", CPUS), setting("jvm.cpus", 1, "cgroup", COUNT)],
-        jvm_good=[share("jvm.throttled", 0.0, events=0), setting("cgroup.cpu_quota", "none", "cgroup", CPUS), setting("jvm.cpus", 4, "cgroup", COUNT)],
+        [
+            setting("host.cpus", 2, "CPU", COUNT),
+            setting("sysctl.vm.swappiness", "10", "sysctl"),
+            share("host.cpu.steal", 0.2),
+        ],
+        [
+            setting("host.cpus", 4, "CPU", COUNT),
+            setting("sysctl.vm.swappiness", "60", "sysctl"),
+            share("host.cpu.steal", 0.0),
+        ],
+        jvm_bad=[
+            share("jvm.throttled", 0.8, events=20),
+            setting("cgroup.cpu_quota", 0.5, "cgroup", CPUS),
+            setting("jvm.cpus", 1, "cgroup", COUNT),
+        ],
+        jvm_good=[
+            share("jvm.throttled", 0.0, events=0),
+            setting("cgroup.cpu_quota", "none", "cgroup", CPUS),
+            setting("jvm.cpus", 4, "cgroup", COUNT),
+        ],
     )
 )
 
 
-@pytest.mark.parametrize("form", [table, text, json_format, markdown, csv], ids=lambda form: form.__name__.rpartition(".")[2])
+@pytest.mark.parametrize(
+    "form", [table, text, json_format, markdown, csv], ids=lambda form: form.__name__.rpartition(".")[2]
+)
 def test_every_format(form, golden):
     """The same differences in each."""
     about = About("here", "2026-11-24T00:00:00Z", "0.0.0", "opskit compare bad.tgz good.tgz")
@@ -45,11 +63,15 @@ def test_every_format(form, golden):
 def write_capture(path, replies=()):
     """A capture of this machine with two samples of the counters, as far as compare reads it."""
     live = Host.at(None, None)
-    tape = Tape(Origin(machine=live.machine), (Mark(time.time(), time.monotonic()),))
+    begun = Mark(time.time(), time.monotonic())
+    tape = Tape(Origin(machine=live.machine), (begun, begun._replace(monotonic_s=begun.monotonic_s + 0.5)))
     collect_side(RecordedHost(tape, live.fs), "x", "capture", 1.0)
-    time.sleep(0.3)
-    tape.marks.append(Mark(time.time(), time.monotonic()))
-    for key in [key for key in tape.answers[FILE][0] if key.endswith(("/stat", "/schedstat", "/vmstat", "/status")) or "hsperfdata" in key or "pressure" in key]:
+    time.sleep(max(0.0, begun.monotonic_s + 0.5 - time.monotonic()))
+    for key in [
+        key
+        for key in tape.answers[FILE][0]
+        if key.endswith(("/stat", "/schedstat", "/vmstat", "/status")) or "hsperfdata" in key or "pressure" in key
+    ]:
         try:
             answer = live.fs.read_path(key)
         except OSError as error:
@@ -101,12 +123,18 @@ def test_captures_of_one_machine_are_alike(pair, tmp_path, inprocess):
 def test_thread_dumps_are_drawn_and_histograms_listed(pair, tmp_path, inprocess):
     """A differential flame graph, and the classes that BAD holds more of."""
     made = [
-        write_capture(tmp_path / f"{name}.tar.gz", [(f"{pair[0]}/threads", DUMP.format(name).encode()), (f"{pair[0]}/histogram", HISTOGRAM.format(count, count * 16).encode())])
+        write_capture(
+            tmp_path / f"{name}.tar.gz",
+            [
+                (f"{pair[0]}/threads", DUMP.format(name).encode()),
+                (f"{pair[0]}/histogram", HISTOGRAM.format(count, count * 16).encode()),
+            ],
+        )
         for name, count in (("Slow", 900), ("Fast", 100))
     ]
     picture = tmp_path / "diff.svg"
     ran = inprocess("compare", *made, "--jvm", pair[0], "-o", picture)
-    assert (ran.code, ran.err.count("Traceback")) == (0, 0)
+    assert ran.code == 0, ran.err
     assert "app.Slow.run" in picture.read_text()
     assert "app.Fast.run" in picture.read_text()
     ran = inprocess("compare", *made, "--jvm", pair[0], "-f", "text")
@@ -126,7 +154,9 @@ def test_a_throttled_jvm_says_its_quota(inprocess):
         with jvms.running("sleep=1") as good, jvms.running("burn=1:100") as bad:
             (place / "cgroup.procs").write_text(str(bad.pid))
             try:
-                found = json.loads(inprocess("compare", "live", "live", "--jvm", bad.pid, "--jvm", good.pid, "-f", "json").out)
+                found = json.loads(
+                    inprocess("compare", "live", "live", "--jvm", bad.pid, "--jvm", good.pid, "-f", "json").out
+                )
             finally:
                 (place.parent / "cgroup.procs").write_text(str(bad.pid))
     by_key = {each["key"]: each for each in found["differences"]}

@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
-from opskit.collect.compare.facts import CONFIGURED, HOST, MEASURED, SHARE, Fact, Facts, JvmFacts, Known, Machine, fact_map
+from opskit.collect.compare.facts import (
+    CONFIGURED,
+    HOST,
+    MEASURED,
+    SHARE,
+    Fact,
+    Facts,
+    JvmFacts,
+    Known,
+    Machine,
+    fact_map,
+)
 
 WHOLE = ("flag.", "property.", "agent.", "switch.", "jar.", "sysctl.", "mount.", "boot.")
 

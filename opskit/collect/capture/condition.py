@@ -6,9 +6,10 @@ import re
 from typing import TYPE_CHECKING
 
 from opskit.catalog import CHECKS, FINDINGS
+from opskit.collect.capture.found_by import checks_of
 from opskit.errors import BadInput, NotSupported, UsageError
 from opskit.jvm.discover import HOTSPOT, find_jvms
-from opskit.jvm.perfdata.counters import heap
+from opskit.jvm.perfdata.counters import counts_new_objects, gc_work, heap
 from opskit.jvm.perfdata.stop_clock import STOP_COUNTERS, CounterReader, stopped_s
 from opskit.proc.files.cpu_times import parse_cpu_times
 from opskit.proc.files.pressure import NONE_HERE, parse_pressure, waiting_share
@@ -27,8 +28,6 @@ _VALUE = re.compile(r"\s*(cpu|stopped|heap|psi\.(?:cpu|memory|io))\s*(>=?)\s*([0
 _FINDING = re.compile(r"\s*finding\s*=\s*([a-z][a-z0-9-]*)\s*")
 JVMS_EVERY_S = 10.0  # JVMs that have started since are found
 FINDING_EVERY_S = 10.0
-# The checks that alone find codes which begin so; all others are looked for by every check.
-_CHECKS_OF = {"tcp-": "tcp", "clock-": "clock", "unit-": "units", "attach-": "hsperf-check", "hsperf-": "hsperf-check"}
 
 
 class Condition(NamedTuple):
@@ -47,10 +46,8 @@ class Condition(NamedTuple):
 
     @property
     def checks(self) -> tuple[str, ...]:
-        """The checks that can find the code."""
-        code = self.code or ""
-        only = next((check for begin, check in _CHECKS_OF.items() if code.startswith(begin)), None)
-        return (only,) if only else tuple(name for name in CHECKS if not CHECKS[name].ask)
+        """The checks that can find the code and send nothing."""
+        return tuple(name for name in checks_of(self.code or "") if not CHECKS[name].ask)
 
 
 def parse_condition(text: str) -> Condition:
@@ -70,7 +67,11 @@ def parse_condition(text: str) -> Condition:
         near = get_close_matches(named[1], FINDINGS, n=1, cutoff=0.5)
         meant = f", did you mean {near[0]!r}?" if near else "; docs/findings.md lists the codes"
         raise UsageError(f"--when {text!r}: no finding has the code {named[1]!r}{meant}")
-    return Condition(text.strip(), "finding", code=named[1])
+    condition = Condition(text.strip(), "finding", code=named[1])
+    if not condition.checks:
+        asks = "only with --ask" if checks_of(named[1]) else "not"
+        raise UsageError(f"--when {text!r}: opskit doctor finds {named[1]} {asks}, so that it cannot be waited for")
+    return condition
 
 
 class Looked(NamedTuple):
@@ -142,6 +143,7 @@ class _Jvms:
         self._measure = self._heap if what == "heap" else self._stopped
         self._before: Mapping[int, tuple[float, float]] = {}
         self._now: dict[int, tuple[float, float]] = {}
+        self._least: dict[int, tuple[int | None, float | None]] = {}
         self._jvms: list[Jvm] = []
         self._due_s = 0.0
         self._find()
@@ -169,10 +171,21 @@ class _Jvms:
             self._due_s = 0.0  # it has ended, or its file is found in another way
         return perf
 
-    @staticmethod
-    def _heap(_: int, perf: PerfData) -> float | None:
+    def _heap(self, pid: int, perf: PerfData) -> float | None:
+        """Of collectors that count new objects, which fill any heap: the least since the last collection, once there was one."""
         found = heap(perf)
-        return found.used_bytes / found.max_bytes if found and found.used_bytes and found.max_bytes else None
+        if not (found and found.used_bytes and found.max_bytes):
+            return None
+        share = found.used_bytes / found.max_bytes
+        if not counts_new_objects(perf):
+            return share
+        collections = gc_work(perf).collections
+        before = self._least.get(pid)
+        least = None
+        if before is not None:
+            least = share if before[0] != collections else None if before[1] is None else min(share, before[1])
+        self._least[pid] = collections, least
+        return least
 
     def _stopped(self, pid: int, perf: PerfData) -> float | None:
         total_s, at_s = stopped_s(perf), self._host.monotonic()

@@ -61,7 +61,7 @@ def _with_replies(host: Host, facts: JvmFacts) -> JvmFacts:
     if not isinstance(host, RecordedHost):
         return facts
     replies = Replies(host.tape, host.clock)
-    dumps, histograms = ([reply for _, reply in replies.all_of(facts.pid, name)] for name in (THREADS, HISTOGRAM))
+    dumps, histograms = (replies.all_of(facts.pid, name) for name in (THREADS, HISTOGRAM))
     return facts._replace(dumps=tuple(dumps), histogram=histograms[-1] if histograms else None)
 
 

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from opskit.host import Host
 
 LIVE, CAPTURE, SOS, COPY = "live", "capture", "sos report", "copy"
-WINDOW_S = 2.0  # of a live machine, compared with one that has no samples
-_LEAST_S, _MOST_S = 1.0, 30.0
+WINDOW_S = 1.0  # of a live machine, where no capture says how long
+_LEAST_S, _MOST_S = 0.5, 30.0
 
 
 def collect(bad: str, good: str, here: Host, progress: Callable[[str], None] = lambda _: None) -> Facts:

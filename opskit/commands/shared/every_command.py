@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import io
 import time
 from contextlib import redirect_stderr, redirect_stdout
 from typing import TYPE_CHECKING
 
 from opskit.catalog import CAPTURED_ASKED, COMMANDS
-from opskit.commands.shared.output import Unseen
+from opskit.commands.shared.unseen import Unseen
 from opskit.errors import OpskitError, where_raised
 from opskit.proc.recorded.kept import KeptByMark
 from opskit.records import NamedTuple
@@ -69,6 +70,8 @@ def run_every_command(
     without: list[tuple[str, str]] = []
     lines: list[str] = []
     host.fs.kept = KeptByMark(host.clock)
+    is_collecting = gc.isenabled()
+    gc.disable()  # a walk through all that the tape and the parsed files hold finds nothing
     jvms = look_early(host) if looked is None else looked
     if jvms.pids:
         time.sleep(max(0.0, jvms.at_s + _APART_S - time.monotonic()))
@@ -93,6 +96,8 @@ def run_every_command(
     finally:
         host.rewind()
         host.fs.kept = None
+        if is_collecting:
+            gc.enable()
     return Ran(lines, found, without)
 
 

@@ -104,6 +104,11 @@ def collector(perf: PerfData) -> str | None:
     return "Epsilon" if old == "Heap" else None
 
 
+def counts_new_objects(perf: PerfData) -> bool:
+    """Whether the used heap may contain objects that were made since the last collection."""
+    return collector(perf) in _SAMPLED
+
+
 class GcWork(NamedTuple):
     """Since the JVM's start: collections, GC pauses, and seconds in these pauses. None: not counted by this collector."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from opskit.proc.recorded.tape import NAMES, Failure
+from opskit.quantities import integer
 
 if TYPE_CHECKING:
     from opskit.proc.recorded.tape import Tape
@@ -49,4 +50,4 @@ class Departed:
 
 def _ids(names: object) -> list[str]:
     known = names if isinstance(names, tuple) and not isinstance(names, Failure) else ()
-    return [name for name in known if name.isdecimal()]
+    return [name for name in known if integer(name) is not None]

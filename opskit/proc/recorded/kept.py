@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from opskit.proc.recorded.clock import TapeClock
 
 T = TypeVar("T")
-_LAMBDA = "<lambda>"
+_LAMBDA, _OF_THREADS = "<lambda>", "/task/"
 
 
 class KeptByMark(KeptReads):
@@ -24,7 +24,8 @@ class KeptByMark(KeptReads):
 
     def load(self, read: Callable[[Callable[[str], T], str], T], parse: Callable[[str], T], path: str) -> T:
         """What the parser makes of the file, once: at one mark it does not change. A lambda is another one each time."""
-        if getattr(parse, "__name__", _LAMBDA) == _LAMBDA:
+        is_large = _OF_THREADS in path and path.endswith("/status")  # there are many, and each is some KiB
+        if is_large or getattr(parse, "__name__", _LAMBDA) == _LAMBDA:
             return self.ask(path, read, parse, path)
         return self.keep((parse, path), path, read, parse, path)
 

@@ -5,7 +5,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Optional
 
 from opskit import shell
-from opskit.collect.compare.facts import BYTES, BYTES_PER_S, CLASSES, CONFIGURED, COUNT, CPUS, HOST, MEASURED, PER_S, SECONDS, SHARE
+from opskit.collect.compare.facts import (
+    BYTES,
+    BYTES_PER_S,
+    CLASSES,
+    CONFIGURED,
+    COUNT,
+    CPUS,
+    HOST,
+    MEASURED,
+    PER_S,
+    SECONDS,
+    SHARE,
+)
 from opskit.quantities import agreeing, duration, listed, percent, plural, signed_size, size, whole
 from opskit.records import NamedTuple
 from opskit.render.fields import COUNT as COUNTED
@@ -15,8 +27,8 @@ from opskit.render.report import Block, Report
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from opskit.analysis.jmap_diff.compare import Growth
     from opskit.analysis.compare.result import Difference, Echo, Result
+    from opskit.analysis.jmap_diff.compare import Growth
     from opskit.collect.compare.facts import JvmFacts, Machine, Value
     from opskit.render.report import About
 
@@ -223,7 +235,22 @@ def next_commands(result: Result) -> list[str]:
     if not chosen and result.differences:
         chosen.append(("jvms", pid) if pid is not None else ("doctor",))
     dumped = [pair for pair in result.pairs if pair.bad.dumps and pair.good.dumps]
-    draw = ["opskit", "compare", side.label, result.facts.good.label, "--jvm", dumped[0].bad.pid, "--jvm", dumped[0].good.pid, "-o", "diff.svg"] if dumped else []
+    draw = (
+        [
+            "opskit",
+            "compare",
+            side.label,
+            result.facts.good.label,
+            "--jvm",
+            dumped[0].bad.pid,
+            "--jvm",
+            dumped[0].good.pid,
+            "-o",
+            "diff.svg",
+        ]
+        if dumped
+        else []
+    )
     drawn = [shell.command(*draw)] if draw else []
     return drawn if side.kind == "sos report" else [shell.command(*words, *each) for each in chosen[:3]] + drawn
 

@@ -54,8 +54,16 @@ def test_measured_come_first_then_configured_then_host():
     """The worst symptom stands first, and names the setting that may explain it."""
     result = judge(
         sides(
-            [setting("host.cpus", 2, "CPU", COUNT), setting("sysctl.vm.swappiness", "10", "sysctl"), share("host.cpu.steal", 0.2)],
-            [setting("host.cpus", 4, "CPU", COUNT), setting("sysctl.vm.swappiness", "60", "sysctl"), share("host.cpu.steal", 0.0)],
+            [
+                setting("host.cpus", 2, "CPU", COUNT),
+                setting("sysctl.vm.swappiness", "10", "sysctl"),
+                share("host.cpu.steal", 0.2),
+            ],
+            [
+                setting("host.cpus", 4, "CPU", COUNT),
+                setting("sysctl.vm.swappiness", "60", "sysctl"),
+                share("host.cpu.steal", 0.0),
+            ],
             jvm_bad=[share("jvm.throttled", 0.8, events=20), setting("cgroup.cpu_quota", 0.5, "cgroup", CPUS)],
             jvm_good=[share("jvm.throttled", 0.0, events=0), setting("cgroup.cpu_quota", "none", "cgroup", CPUS)],
         )
@@ -74,7 +82,12 @@ def test_measured_come_first_then_configured_then_host():
             "jvm.collector",
             3,
         ),
-        ({"jvm.heap_max": 64, "flag.MaxHeapSize": 64}, {"jvm.heap_max": 256, "flag.MaxHeapSize": 256}, "jvm.heap_max", 1),
+        (
+            {"jvm.heap_max": 64, "flag.MaxHeapSize": 64},
+            {"jvm.heap_max": 256, "flag.MaxHeapSize": 256},
+            "jvm.heap_max",
+            1,
+        ),
         (
             {"cgroup.cpu_quota": 1.0, "jvm.cpus": 1, "jvm.gc_threads": 1, "jvm.collector": "Serial"},
             {"cgroup.cpu_quota": "none", "jvm.cpus": 8, "jvm.gc_threads": 8, "jvm.collector": "G1"},
@@ -145,7 +158,9 @@ def test_what_names_one_machine_is_no_difference(key, bad, good):
 
 def test_other_properties_are_a_difference():
     """A value that is no identity."""
-    result = judge(sides(jvm_bad=[setting("property.cache.entries", "10")], jvm_good=[setting("property.cache.entries", "10000")]))
+    result = judge(
+        sides(jvm_bad=[setting("property.cache.entries", "10")], jvm_good=[setting("property.cache.entries", "10000")])
+    )
     assert keys(result) == ["property.cache.entries"]
 
 
@@ -157,7 +172,12 @@ def test_what_was_redacted_or_is_unknown_is_no_difference():
 
 
 FACTS = sides(
-    [setting("sysctl.vm.swappiness", "10", "sysctl"), setting("boot.x", "on"), share("host.cpu.steal", 0.3), share("host.pressure.cpu", 0.5)],
+    [
+        setting("sysctl.vm.swappiness", "10", "sysctl"),
+        setting("boot.x", "on"),
+        share("host.cpu.steal", 0.3),
+        share("host.pressure.cpu", 0.5),
+    ],
     [setting("sysctl.vm.swappiness", "60", "sysctl"), share("host.cpu.steal", 0.0), share("host.pressure.cpu", 0.1)],
     jvm_bad=[setting("jvm.collector", "Serial"), setting("flag.UseSerialGC", "on"), share("jvm.gc", 0.5, events=50)],
     jvm_good=[setting("jvm.collector", "G1"), share("jvm.gc", 0.0, events=0)],
@@ -167,7 +187,9 @@ FACTS = sides(
 def test_the_mirror_has_the_same_rows():
     """compare A B and compare B A differ in the direction alone."""
     one, other = judge(FACTS), judge(Facts(FACTS.good, FACTS.bad))
-    assert {(each.key, each.bad, each.good) for each in one.differences} == {(each.key, each.good, each.bad) for each in other.differences}
+    assert {(each.key, each.bad, each.good) for each in one.differences} == {
+        (each.key, each.good, each.bad) for each in other.differences
+    }
     assert {each.is_worse for each in one.differences if each.class_ == "measured"} == {True}
     assert {each.is_worse for each in other.differences if each.class_ == "measured"} == {False}
 
@@ -180,17 +202,30 @@ def test_a_machine_is_like_itself(side):
 
 def test_jvms_are_paired_by_their_commands():
     """By the whole command, then without identities, then by the main class where it is the only one."""
-    bad = [jvm(1, "Kafka", command="Kafka /etc/a"), jvm(2, "Main", command="Main 10.0.0.1"), jvm(3, "Main", command="Main b"), jvm(4, "app-1.2.jar")]
-    good = [jvm(5, "Kafka", command="Kafka /etc/b"), jvm(6, "Main", command="Main 10.0.0.2"), jvm(7, "Main", command="Main c"), jvm(8, "/x/app-1.3.jar")]
+    bad = [
+        jvm(1, "Kafka", command="Kafka /etc/a"),
+        jvm(2, "Main", command="Main 10.0.0.1"),
+        jvm(3, "Main", command="Main b"),
+        jvm(4, "app-1.2.jar"),
+    ]
+    good = [
+        jvm(5, "Kafka", command="Kafka /etc/b"),
+        jvm(6, "Main", command="Main 10.0.0.2"),
+        jvm(7, "Main", command="Main c"),
+        jvm(8, "/x/app-1.3.jar"),
+    ]
     result = judge(Facts(machine("a", jvms=bad), machine("b", jvms=good)))
     assert {(pair.bad.pid, pair.good.pid) for pair in result.pairs} >= {(2, 6)}
-    assert (3, 7) in {(pair.bad.pid, pair.good.pid) for pair in result.pairs} or {each.pid for _, each in result.unpaired} >= {3, 7}
+    assert (3, 7) in {(pair.bad.pid, pair.good.pid) for pair in result.pairs} or {
+        each.pid for _, each in result.unpaired
+    } >= {3, 7}
 
 
 def test_a_word_means_one_jvm_of_each_side():
     """Two that match, or none, are an error with the list; two words are for one side each."""
     facts = Facts(
-        machine("a", jvms=[jvm(1, "Kafka"), jvm(2, "Kafka")]), machine("b", jvms=[jvm(3, "Kafka", line="java -Dx=one Kafka")])
+        machine("a", jvms=[jvm(1, "Kafka"), jvm(2, "Kafka")]),
+        machine("b", jvms=[jvm(3, "Kafka", line="java -Dx=one Kafka")]),
     )
     with pytest.raises(NotComparable, match="2 JVMs of a ") as error:
         judge(facts, ("kafka",))
@@ -204,4 +239,7 @@ def test_one_sample_leaves_the_symptoms_unknown():
     """Unknown is not the same as none."""
     result = judge(sides([setting("kernel.release", "1")], [setting("kernel.release", "1")], window_s=0.0))
     assert not result.has_rates
-    assert result.unknown == [("rates and shares of bad.tgz", "rates need two samples"), ("rates and shares of good.tgz", "rates need two samples")]
+    assert result.unknown == [
+        ("rates and shares of bad.tgz", "rates need two samples"),
+        ("rates and shares of good.tgz", "rates need two samples"),
+    ]

@@ -88,9 +88,13 @@ def test_the_facts_of_a_report(reports):
 
 def test_what_leads_out_of_an_archive_is_left_out(reports, tmp_path):
     """Links, devices and `..`."""
-    link, device, up = (tarfile.TarInfo(f"sosreport-web-2/{name}") for name in ("etc/shadow", "proc/x", "../proc/cmdline"))
+    link, device, up = (
+        tarfile.TarInfo(f"sosreport-web-2/{name}") for name in ("etc/shadow", "proc/x", "../proc/cmdline")
+    )
     link.type, link.linkname, device.type, up.size = tarfile.SYMTYPE, "/etc/shadow", tarfile.CHRTYPE, 4
-    path = archive(tmp_path / "sosreport-h.tar.gz", tmp_path / "other", "w:gz", [(link, b""), (device, b""), (up, b"evil")])
+    path = archive(
+        tmp_path / "sosreport-h.tar.gz", tmp_path / "other", "w:gz", [(link, b""), (device, b""), (up, b"evil")]
+    )
     fs = sos_host(path).fs
     for place in ("/etc/shadow", "/proc/x", "/proc/cmdline"):
         with pytest.raises(FileNotFoundError):
@@ -118,5 +122,11 @@ def test_is_sos(tmp_path, reports):
 
 def test_commands_that_are_hostile_say_nothing():
     """No path outside of /proc/sys, no process without a number."""
-    said = files_said({"kernel/sysctl_-a": b"a/../../etc/passwd = 1\n.. = 2\n", "process/ps_auxwwwm": b"x\n1 2\na ../.. 1 1 1 1 1 1 1 1 java -jar x\n", "kernel/uname_-a": b"\xff"})
+    said = files_said(
+        {
+            "kernel/sysctl_-a": b"a/../../etc/passwd = 1\n.. = 2\n",
+            "process/ps_auxwwwm": b"x\n1 2\na ../.. 1 1 1 1 1 1 1 1 java -jar x\n",
+            "kernel/uname_-a": b"\xff",
+        }
+    )
     assert all(path.startswith("/proc/sys/") and ".." not in path for path in said)

@@ -85,7 +85,10 @@ def parse_json(data: bytes, source: str, line: int | None = None) -> Any:
     if _LONG_NUMBER.search(data):
         raise BadInput(source, "has a number of more than 400 digits", line)
     try:
-        return json.loads(data.decode(), parse_constant=_refuse, parse_float=_finite)
+        value = json.loads(data.decode(), parse_constant=_refuse, parse_float=_finite)
+        if b"\\ud" in data.lower():  # bytes outside UTF-8 are written so; other halves of pairs can be no text here
+            json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogateescape")
+        return value
     except RecursionError:
         raise BadInput(source, "is nested too deeply", line) from None
     except ValueError as error:

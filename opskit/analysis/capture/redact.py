@@ -1,4 +1,4 @@
-"""Hide the secrets of a capture, in place: names stay, values are replaced; see docs/redaction.md.
+"""Hide the secrets of a capture, in place: names stay, values are replaced; see docs/captures.md.
 
 1. Command lines and environments, whose words are delimited, give the first values.
 2. Every other file of free text, the counters and memory of JVMs and the answers to questions are searched for these values, and for

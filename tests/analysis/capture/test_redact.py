@@ -196,6 +196,14 @@ def test_what_the_commands_read_stays(path, data):
     assert _redacted(path, data, cmdline=b"shop\0--password=83925713\0") == data
 
 
+def test_numbers_of_a_histogram_stay():
+    """A password of digits may be a size there."""
+    tape = _tape(**{"/proc/7/cmdline": b"shop\0--password=83925713\0"})
+    tape.keep(REPLY, "7/histogram", b"   1:   12   83925713  [B (java.base@17)\n")
+    redact(tape)
+    assert tape.find(REPLY, "7/histogram", 0) == b"   1:   12   83925713  [B (java.base@17)\n"
+
+
 def test_options_variables_and_paths_that_are_no_secrets_stay():
     """Heap sizes, collectors, log files, serializers, main classes, key files."""
     words = (

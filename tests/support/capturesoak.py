@@ -19,8 +19,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path[:0] = [str(ROOT / "tests" / "support"), str(ROOT)]
 
-import inprocess
-import jvms
+import inprocess  # noqa: E402
+import jvms  # noqa: E402
 from taping import packed_and_loaded, show
 
 from opskit import cli
@@ -64,7 +64,7 @@ def _one(number: int, place: Path) -> int:
     for line in lines:
         try:
             ran = show(RecordedHost(loaded), f"{line} -f json")
-        except Exception as error:  # noqa: BLE001
+        except Exception as error:
             faults.append(f"{line}: {error!r}")
             continue
         if ran.code not in (0, 1, 2) or "Traceback" in ran.err:
@@ -128,5 +128,5 @@ def _connections(ends):
 
 
 if __name__ == "__main__":
-    assert inprocess  # noqa: S101
+    assert inprocess
     sys.exit(main(int(sys.argv[1]) if len(sys.argv) > 1 else 20) > 0)

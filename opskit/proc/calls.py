@@ -30,7 +30,7 @@ class Calls:
         name: str,
         returns: str,
         arguments: tuple[object, ...],
-        make: Callable[[ProcFS], T],  # noqa: ARG002
+        make: Callable[[ProcFS], T],
     ) -> T:
         """make(fs): a small answer, of the type `returns`, that is made of large files. A capture keeps it in their stead."""
         return make(fs)

@@ -3,6 +3,7 @@
 While they are made JVMs start and end, short processes run, a compiler-like load reads and writes, and connections come and go.
 Each replay must end with an exit code of 0, 1 or 2 and without a traceback; doctor must find what it found when the capture was made.
 """
+# ruff: noqa: E402
 
 from __future__ import annotations
 
@@ -19,8 +20,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent.parent
 sys.path[:0] = [str(ROOT / "tests" / "support"), str(ROOT)]
 
-import inprocess  # noqa: E402
-import jvms  # noqa: E402
+import inprocess
+import jvms
 from taping import packed_and_loaded, show
 
 from opskit import cli

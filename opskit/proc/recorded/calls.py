@@ -74,7 +74,7 @@ class TapeCalls(Calls):
         name: str,
         returns: str,
         arguments: tuple[object, ...],
-        make: Callable[[ProcFS], T],  # noqa: ARG002
+        make: Callable[[ProcFS], T],
     ) -> T:
         """What was made of the files. Raises its error."""
         found: T = self.answer(name, returns, arguments, make)

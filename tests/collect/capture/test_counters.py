@@ -24,7 +24,7 @@ LINES = ("cswitch", "io -v", "irqs -v", "jvms", "pipes --fill", "tcp -v", "docto
 # Read at each look, and the same in all of them: configuration, identity, topology; of what is big, a state at the end of the window.
 STEADY = re.compile(
     r"/proc/(?:\d+|self)/(?:cgroup|cmdline|comm|limits|maps|mem|mountinfo|task/\d+/(?:comm|children))"
-    r"|/proc/sys/.*|/sys/devices/system/(?:cpu|node)/.*|/sys/fs/cgroup/.*/(?:\w+\.limit_in_bytes|cpu\.cfs_\w+|cpu\.max|memory\.(?:max|high|swap\.max)"
+    r"|/proc/\d+/root/.*/release|/proc/sys/.*|/sys/devices/system/(?:cpu|node)/.*|/sys/fs/cgroup/.*/(?:\w+\.limit_in_bytes|cpu\.cfs_\w+|cpu\.max|memory\.(?:max|high|swap\.max)"
     r"|memory\.swappiness|release_agent|cgroup\.(?:type|controllers|procs)|blkio\.throttle\.(?:read|write)_\w+|io\.max|pids\.max|cpuset\.[\w.]+)"
 )
 

@@ -152,12 +152,12 @@ class Hider:
             hidden.append(self._after(look, place, word) or self._word(word))
         return hidden
 
-    def line(self, text: str, *, is_shell: bool = False) -> str:
+    def line(self, text: str, *, is_quoted: bool = False) -> str:
         """A command line in one line, its words separated by blanks; a secret with blanks ends where the next option begins.
 
-        `is_shell`: blanks in a value are quoted.
+        `is_quoted`: blanks in a value are quoted.
         """
-        return self.text(" ".join(self._line_words(text.split(" "), is_shell)))
+        return self.text(" ".join(self._line_words(text.split(" "), is_quoted)))
 
     def _after(self, look: _Line, place: int, word: str) -> str | None:
         """A word that the option before it, or the program, makes a secret; None: it makes none."""
@@ -205,9 +205,9 @@ class Hider:
         """A text, or a command line within a word: `sh -c 'tool --password x'`."""
         if " -" not in text:
             return self.text(text)
-        return "\n".join([self.line(each, is_shell=True) for each in text.split("\n")])
+        return "\n".join([self.line(each, is_quoted=True) for each in text.split("\n")])
 
-    def _line_words(self, words: Sequence[str], is_shell: bool) -> Iterator[str]:
+    def _line_words(self, words: Sequence[str], is_quoted: bool) -> Iterator[str]:
         look = _Line(words)
         place = 0
         while place < len(words):
@@ -221,7 +221,7 @@ class Hider:
                 value = option[3] if option else ""
             end = place
             if word and shown.endswith(self.mark):
-                end = _end_of_value(words, place, value, reaches=word.startswith("-D") and not is_shell)
+                end = _end_of_value(words, place, value, reaches=word.startswith("-D") and not is_quoted)
             yield shown + (self.tail(" ".join(("", *words[place:end]))) if end > place else "")
             place = end
 

@@ -56,7 +56,7 @@ def _is_proven(bad: Fact, good: Fact) -> bool:
     if bad.events is None or good.events is None:
         return True
     total = bad.events + good.events
-    if bad.unit == PER_S or bad.unit == SECONDS:
+    if bad.unit in (PER_S, SECONDS):
         return bad.unit == SECONDS or abs(bad.events - good.events) > _SIGMAS * sqrt(_BURST * total)
     apart = abs(float(bad.value) - float(good.value))
     if apart >= _WHOLE:

@@ -61,8 +61,9 @@ def _with_replies(host: Host, facts: JvmFacts) -> JvmFacts:
     if not isinstance(host, RecordedHost):
         return facts
     replies = Replies(host.tape, host.clock)
-    dumps, histograms = (replies.all_of(facts.pid, name) for name in (THREADS, HISTOGRAM))
-    return facts._replace(dumps=tuple(dumps), histogram=histograms[-1] if histograms else None)
+    dumps = tuple(replies.all_of(facts.pid, THREADS))
+    histograms = replies.all_of(facts.pid, HISTOGRAM)
+    return facts._replace(dumps=dumps, histogram=histograms[-1] if histograms else None)
 
 
 def _time_of(host: Host) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Optional
 
 from opskit.jvm.perfdata.counters import HEAP_COUNTERS, gc_work
@@ -90,7 +91,7 @@ def machine_counters(host: Host) -> MachineCounters:
     stalls = [number for name, number in vmstat.items() if name.startswith("allocstall")]
     net: dict[str, int] = {}
     for file, wanted in _NET.items():
-        net.update(fs.maybe(lambda text, names=wanted: parse_counters(text, names), *place, file, default={}))
+        net.update(fs.maybe(partial(parse_counters, wanted=wanted), *place, file, default={}))
     load = fs.maybe(parse_loadavg, "loadavg")
     totals = {name: fs.maybe(parse_pressures, "pressure", name, default={}).get("some") for name in _PRESSURES}
     return MachineCounters(

@@ -17,7 +17,7 @@ _OBJECT = re.compile(r"(.+?)(?:-([0-9][0-9.]*))?\.so(?:\.([0-9][\w.]*))?")
 _RANDOM = re.compile(r"[-_.]?[0-9a-f]{6,}|[0-9]{6,}")
 # Loaded when they are first used, so that their absence says nothing.
 _LATE = re.compile(r"libnss_|libresolv|libgcc_s|libkeyutils|libkrb|libcom_err|libgssapi|libk5|libnl|libanl|libthread_db|libtinfo|ld-linux|libsystemd|libcap|liblz|libzstd|libgcrypt|libgpg")  # fmt: skip
-_TEMPORARY = ("/tmp/", "/var/tmp/", "/dev/shm/")
+_TEMPORARY = ("/tmp/", "/var/tmp/", "/dev/shm/")  # noqa: S108
 
 
 def jar_facts(class_path: Sequence[str], opened: Iterable[str]) -> tuple[list[Fact], bool]:

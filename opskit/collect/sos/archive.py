@@ -45,7 +45,7 @@ def archive_files(path: str) -> Iterator[tuple[str, bytes]]:
     try:
         with tarfile.open(fileobj=stream, mode="r|") as archive:  # type: ignore[call-overload]
             for number, member in enumerate(archive):
-                archive.members.clear()  # type: ignore[attr-defined]
+                archive.members.clear()
                 if number > MOST_FILES:
                     raise BadInput(path, f"more than {MOST_FILES:,} files, the most that is read")
                 name = _below(member.name)

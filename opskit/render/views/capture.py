@@ -84,7 +84,8 @@ def _summary(captured: Captured) -> Iterator[str]:
         hidden = ", ".join(f"{number:,} {_KINDS[kind]}" for kind, number in _hidden(captured))
         yield f"hidden: {hidden or 'nothing'}"
     for reason, number in captured.unread:
-        yield f"not read: the memory maps of {plural(number, 'process', 'processes')} ({reason}): run as root to have them"
+        advice = "" if captured.is_root else ": run as root to have them"
+        yield f"not read: the memory maps of {plural(number, 'process', 'processes')} ({reason}){advice}"
     yield from captured.notes
     bugs = [(line, why) for line, why in captured.without if why.startswith("bug")]
     for line, why in bugs:

@@ -5,7 +5,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Optional
 
 from opskit import shell
-from opskit.collect.compare.facts import BYTES, BYTES_PER_S, CLASSES, CONFIGURED, COUNT, CPUS, HOST, MEASURED, PER_S, SECONDS, SHARE
+from opskit.collect.compare.facts import (
+    BYTES,
+    BYTES_PER_S,
+    CLASSES,
+    CONFIGURED,
+    COUNT,
+    CPUS,
+    HOST,
+    MEASURED,
+    PER_S,
+    SECONDS,
+    SHARE,
+)
 from opskit.quantities import agreeing, duration, listed, percent, plural, signed_size, size, whole
 from opskit.records import NamedTuple
 from opskit.render.fields import COUNT as COUNTED
@@ -15,8 +27,8 @@ from opskit.render.report import Block, Report
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from opskit.analysis.jmap_diff.compare import Growth
     from opskit.analysis.compare.result import Difference, Echo, Result
+    from opskit.analysis.jmap_diff.compare import Growth
     from opskit.collect.compare.facts import JvmFacts, Machine, Value
     from opskit.render.report import About
 
@@ -35,7 +47,8 @@ def value_text(value: Value | None, unit: str) -> str:
         return NOT_SET
     if isinstance(value, str):
         return value if value else "(empty)"
-    return _SHOWN.get(unit, lambda number: f"{number:g}")(float(value))
+    show = _SHOWN.get(unit)
+    return f"{float(value):g}" if show is None else show(float(value))
 
 
 class Row(NamedTuple):
@@ -223,7 +236,22 @@ def next_commands(result: Result) -> list[str]:
     if not chosen and result.differences:
         chosen.append(("jvms", pid) if pid is not None else ("doctor",))
     dumped = [pair for pair in result.pairs if pair.bad.dumps and pair.good.dumps]
-    draw = ["opskit", "compare", side.label, result.facts.good.label, "--jvm", dumped[0].bad.pid, "--jvm", dumped[0].good.pid, "-o", "diff.svg"] if dumped else []
+    draw = (
+        [
+            "opskit",
+            "compare",
+            side.label,
+            result.facts.good.label,
+            "--jvm",
+            dumped[0].bad.pid,
+            "--jvm",
+            dumped[0].good.pid,
+            "-o",
+            "diff.svg",
+        ]
+        if dumped
+        else []
+    )
     drawn = [shell.command(*draw)] if draw else []
     return drawn if side.kind == "sos report" else [shell.command(*words, *each) for each in chosen[:3]] + drawn
 
@@ -245,7 +273,7 @@ def report(about: About, result: Result, top: int | None = None, grown: Sequence
     """The report; exit code 1 where something differs."""
     rows = rows_of(result)
     answer = Answer(result, rows, next_commands(result), grown)
-    blocks = []
+    blocks: list[Block[Any]] = []
     for class_ in CLASSES:
         found = [row for row in rows if row.difference.class_ == class_]
         shown = found[: top or None]

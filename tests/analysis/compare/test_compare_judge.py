@@ -185,7 +185,7 @@ FACTS = sides(
 
 
 def test_the_mirror_has_the_same_rows():
-    """compare A B and compare B A differ in the direction alone."""
+    """Compare A B and compare B A differ in the direction alone."""
     one, other = judge(FACTS), judge(Facts(FACTS.good, FACTS.bad))
     assert {(each.key, each.bad, each.good) for each in one.differences} == {
         (each.key, each.good, each.bad) for each in other.differences

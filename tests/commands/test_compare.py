@@ -15,7 +15,7 @@ from opskit.analysis.compare.judge import judge
 from opskit.collect.compare.collect import collect_side
 from opskit.collect.compare.facts import COUNT, CPUS
 from opskit.host import Host
-from opskit.proc.recorded.store import capture_chunks
+from opskit.proc.recorded.packing import capture_chunks
 from opskit.proc.recorded.tape import FILE, REPLY, Failure, Mark, Origin, Tape
 from opskit.recorded_host import RecordedHost
 from opskit.render.formats import csv, markdown, table, text

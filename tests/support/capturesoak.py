@@ -64,7 +64,7 @@ def _one(number: int, place: Path) -> int:
     for line in lines:
         try:
             ran = show(RecordedHost(loaded), f"{line} -f json")
-        except BaseException as error:  # noqa: BLE001
+        except Exception as error:  # noqa: BLE001
             faults.append(f"{line}: {error!r}")
             continue
         if ran.code not in (0, 1, 2) or "Traceback" in ran.err:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import time
+from contextlib import ExitStack
 
 import cgroups
 import jvms
@@ -86,10 +87,11 @@ def write_capture(path, replies=()):
 @pytest.fixture(scope="module")
 def pair():
     """Two JVMs that differ in collector and heap, and a third one like the first."""
-    with jvms.running("sleep=1", options=("-XX:+UseSerialGC", "-Xmx64m", "-Dserver.id=one")) as one:
-        with jvms.running("sleep=1", options=("-XX:+UseG1GC", "-Xmx128m", "-Dserver.id=two")) as two:
-            with jvms.running("sleep=1", options=("-XX:+UseSerialGC", "-Xmx64m", "-Dserver.id=three")) as three:
-                yield one.pid, two.pid, three.pid
+    serial = ("-XX:+UseSerialGC", "-Xmx64m")
+    other = ("-XX:+UseG1GC", "-Xmx128m", "-Dserver.id=two")
+    with ExitStack() as stack:
+        options = ((*serial, "-Dserver.id=one"), other, (*serial, "-Dserver.id=three"))
+        yield tuple(stack.enter_context(jvms.running("sleep=1", options=each)).pid for each in options)
 
 
 def rows(ran):

@@ -27,6 +27,7 @@ from diagmessages import message, tcp_info
 from kernellogs import FORMS, KERNELS, cgroup_report, host_report
 
 from opskit.actions import peek_paths
+from opskit.analysis.compare.identity import without_identity
 from opskit.analysis.distribution import Scratch
 from opskit.analysis.doctor.state import parse_state
 from opskit.analysis.hdr.sums import Choice as HdrChoice
@@ -43,6 +44,8 @@ from opskit.analysis.safepoints.stops import stops_of
 from opskit.analysis.safepoints.sums import Sums
 from opskit.collect import oom
 from opskit.collect.asprof import read_stacks
+from opskit.collect.compare.libraries import object_facts
+from opskit.collect.compare.options import option_facts, options_of
 from opskit.collect.crash.cores import by_pattern, said_paths
 from opskit.collect.host import device_errors
 from opskit.collect.host.units import parse_units
@@ -50,6 +53,7 @@ from opskit.collect.io import looks as iolooks
 from opskit.collect.jmap_diff import Facts, Sample
 from opskit.collect.jpmp import collect as dump_files
 from opskit.collect.mem.accounting import account
+from opskit.collect.sos.commands import files_said
 from opskit.collect.targets import pid_of
 from opskit.commands import dentry
 from opskit.commands.shared import options
@@ -357,6 +361,28 @@ text_target(
 )
 text_target(
     "proc net stat conntrack", conntrack_stat.parse_conntrack_stat, b"entries  found drop\n00000012  0 0000000a\n"
+)
+text_target(
+    "options of a JVM",
+    lambda text: [*option_facts(options_of([], [], text))],
+    b"-Xmx2g -XX:+UseG1GC -Dx=a b -XX:ThreadStackSize=1024 -Xlog:gc:file=/x",
+)
+text_target(
+    "identity",
+    lambda text: without_identity(text, ("web-1", "4242")),
+    b"web-1:9092/4242 10.0.0.1:80 /tmp/x 0b4a7c1e-1111-2222-3333-444455556666",
+)
+text_target("libraries of maps", lambda text: object_facts(text, "/jdk"), MAPS)
+text_target(
+    "output of sos commands",
+    lambda text: files_said(
+        {
+            "kernel/sysctl_-a": text.encode("utf-8", "replace"),
+            "process/ps_auxwwwm": text.encode("utf-8", "replace"),
+            "kernel/uname_-a": text.encode("utf-8", "replace"),
+        }
+    ),
+    b"vm.swappiness = 60\na 42 1 2 3 4 ? S 1 0:1 /bin/java -Xmx1g Main\n",
 )
 text_target("sysctl ports", local_ports.parse_ports, b"8080,9148-9160\n")
 text_target("sysctl port range", local_ports.parse_port_range, b"32768\t60999\n")

@@ -20,7 +20,7 @@ _SHORT = (("-Xmx", "MaxHeapSize"), ("-Xms", "InitialHeapSize"), ("-Xmn", "NewSiz
 _SHOWN = {"MaxHeapSize": "-Xmx", "InitialHeapSize": "-Xms", "NewSize": "-Xmn", "ThreadStackSize": "-Xss"}
 _SIZED = re.compile(r"[0-9]+[kKmMgGtT]?")
 _BARE = re.compile(r"-X(?:int|comp|mixed|batch|rs|noclassgc|incgc|share:\w+|check:jni|prof|verify:?\w*|debug|nolinenumbers)|-(?:ea|da|esa|dsa|server|client)(?::.*)?|--enable-preview")  # fmt: skip
-_NEXT = re.compile(r"\s+(?=-(?:X|D|ea|da|esa|dsa|javaagent:|agentlib:|agentpath:|server|client|verbose|-))")
+_NEXT = re.compile(r"(?<=\s)(?=-(?:X|D|ea|da|esa|dsa|javaagent:|agentlib:|agentpath:|server|client|verbose|-))")
 # Flags whose value is a file, a port or a command of this JVM.
 _OF_ONE = frozenset(("HeapDumpPath", "ErrorFile", "LogFile", "OnOutOfMemoryError", "OnError", "Flags", "VMOptionsFile", "SharedArchiveFile", "ArchiveClassesAtExit", "StartFlightRecording", "FlightRecorderOptions", "ReplayDataFile", "CRaCCheckpointTo"))  # fmt: skip
 _MOST, _LONGEST = 2000, 500
@@ -29,7 +29,7 @@ _MOST, _LONGEST = 2000, 500
 def options_of(words: Sequence[str], environment: Sequence[str], vm_args: str | None) -> list[str]:
     """The options in force: of the counters, which have those of files and variables too, else of the command line."""
     if vm_args is not None:
-        return [each for each in _NEXT.split(vm_args.strip()) if each][:_MOST]
+        return [each.strip() for each in _NEXT.split(vm_args)[:_MOST] if each.strip()]
     if not is_java_launcher(words):
         return []
     return jvm_options(list(words), list(environment))[:_MOST]

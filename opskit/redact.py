@@ -31,8 +31,12 @@ _ASSIGNMENT = re.compile(r"([A-Za-z_][\w.-]*)=(.*)", re.DOTALL)
 _AGENT = re.compile(r"(-javaagent|-agentlib|-agentpath|-Xbootclasspath[^:]*):")
 _BARE_KEY = re.compile(r"[A-Za-z0-9+/_\-]{20,}=*")  # an agent's only option
 # `-p`: the module path of `java`; a port, unless a user is named; else a password.
-_SHORT_WITH_SECRET, _USER = "-p", frozenset({"-u", "--user", "-U", "--proxy-user"})
+_SHORT_WITH_SECRET, _USER = "-p", frozenset({"-u", "--user", "-U", "--proxy-user", "--login"})
 _USER_AND_PASSWORD = re.compile(r"(?![0-9]+:[0-9]+\Z)([^:]*):(.*)", re.DOTALL)  # 1000:1000 is a group
+_GLUED_USER = re.compile(r"(-[uU](?![0-9]+:[0-9]+\Z)[\w.@\-]{1,64}):(.+)", re.DOTALL)  # curl -uadmin:x
+_LOGIN = re.compile(
+    r"(?<![\w:/@.\-])([\w.\-]{1,64}):([^\s:/@'\"]{1,256})@(?=[\w(\[])(?!sha256:)"
+)  # of a URL without its scheme
 _PORT = re.compile(r"[1-9][0-9]{0,4}(?::[0-9]{1,5})?")
 _NAMES_USER = re.compile(r"-u|--user(?:name)?(?:=.*)?", re.DOTALL)
 
@@ -50,6 +54,9 @@ _PROSE = re.compile(
     re.IGNORECASE,
 )
 _PRIVATE_KEY = re.compile(r"(-----BEGIN [A-Z ]{0,40}PRIVATE KEY(?: BLOCK)?-----)([^-]+)")
+_AUTHORIZATION = re.compile(
+    r"\b(authorization[\"']?: ?(?!Bearer|Basic|Digest|Negotiate)[A-Za-z0-9\-]{1,40} {1,4})([^\s\"']+)", re.IGNORECASE
+)
 _PATH = re.compile(r"[\s/?#@]")
 _KEY_OF_URL = re.compile(r"[A-Za-z0-9_\-]{16,}@")
 _IN_URL = re.compile(r"""[^\s"'<>]*""")
@@ -60,7 +67,7 @@ _TOKENS = re.compile(
     r"|gh[pousr]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,}|xox[abprs]-[A-Za-z0-9\-]{10,}|xapp-[A-Za-z0-9\-]{10,}"
     r"|glpat-[A-Za-z0-9_\-]{16,}|sk-[A-Za-z0-9_\-]{20,}|[rs]k_(?:live|test)_[A-Za-z0-9]{10,}|npm_[A-Za-z0-9]{36}|AIza[A-Za-z0-9_\-]{35}"
     r"|ya29\.[A-Za-z0-9_\-]{10,}|hv[bs]\.[A-Za-z0-9_\-]{20,}|SG\.[A-Za-z0-9_\-]{16,}\.[A-Za-z0-9_\-]{16,}|do[opr]_v1_[0-9a-f]{20,}"
-    r"|pypi-[A-Za-z0-9_\-]{20,}|dapi[0-9a-f]{32})"
+    r"|pypi-[A-Za-z0-9_\-]{20,}|dapi[0-9a-f]{32}|(?<=hooks\.slack\.com/services/)[A-Za-z0-9/]{20,})"
 )
 
 # Variables whose values say how a program runs, and hold no secret but in options, which are redacted. Every other is hidden.
@@ -102,6 +109,7 @@ class Hider:
             first, *pieces = text.split("://")
             text = "://".join([first, *map(self._without_password, pieces)])
             text = _ORACLE.sub(lambda found: f"{found[1]}{found[2]}/{self.hide(URLS, found[3])}@", text)
+            text = _AUTHORIZATION.sub(lambda found: found[1] + self.hide(TOKENS, found[2]), text)
             text = _COOKIE.sub(lambda found: found[1] + self.hide(TOKENS, found[2]), text)
         if "<" in text:
             text = _ELEMENT.sub(self._element, text)
@@ -152,12 +160,12 @@ class Hider:
             hidden.append(self._after(look, place, word) or self._word(word))
         return hidden
 
-    def line(self, text: str, *, is_shell: bool = False) -> str:
+    def line(self, text: str, *, is_quoted: bool = False) -> str:
         """A command line in one line, its words separated by blanks; a secret with blanks ends where the next option begins.
 
-        `is_shell`: blanks in a value are quoted.
+        `is_quoted`: blanks in a value are quoted.
         """
-        return self.text(" ".join(self._line_words(text.split(" "), is_shell)))
+        return self.text(" ".join(self._line_words(text.split(" "), is_quoted)))
 
     def _after(self, look: _Line, place: int, word: str) -> str | None:
         """A word that the option before it, or the program, makes a secret; None: it makes none."""
@@ -184,6 +192,8 @@ class Hider:
         if _AGENT.match(word):
             path, equals, options = word.partition("=")
             return path + equals + (self.hide(OPTIONS, options) if _BARE_KEY.fullmatch(options) else self.text(options))
+        if (user := _GLUED_USER.fullmatch(word)) and "//" not in word:
+            return f"{user[1]}:{self.hide(OPTIONS, user[2])}"
         option = None if word.startswith("-X") else _OPTION.fullmatch(word) or None
         if option is not None:
             if option[1] in _USER and (user := _USER_AND_PASSWORD.fullmatch(option[3])):
@@ -194,20 +204,26 @@ class Hider:
         assignment = _ASSIGNMENT.fullmatch(word)
         if assignment is not None:
             return f"{assignment[1]}={self._value(assignment[1], assignment[2], VARIABLES)}"
-        return self.script(word)
+        return self._login(self.script(word))
 
     def _value(self, name: str, value: str, kind: str) -> str:
         if is_secret(name) and not is_plain(name, value):
             return self.hide(kind, value)
-        return self.script(value)
+        return self._login(self.script(value))
+
+    def _login(self, text: str) -> str:
+        """A word with `user:password@host`, which no scheme precedes."""
+        if "@" not in text or "://" in text:
+            return text
+        return _LOGIN.sub(lambda found: f"{found[1]}:{self.hide(URLS, found[2])}@", text)
 
     def script(self, text: str) -> str:
         """A text, or a command line within a word: `sh -c 'tool --password x'`."""
         if " -" not in text:
             return self.text(text)
-        return "\n".join([self.line(each, is_shell=True) for each in text.split("\n")])
+        return "\n".join([self.line(each, is_quoted=True) for each in text.split("\n")])
 
-    def _line_words(self, words: Sequence[str], is_shell: bool) -> Iterator[str]:
+    def _line_words(self, words: Sequence[str], is_quoted: bool) -> Iterator[str]:
         look = _Line(words)
         place = 0
         while place < len(words):
@@ -221,7 +237,7 @@ class Hider:
                 value = option[3] if option else ""
             end = place
             if word and shown.endswith(self.mark):
-                end = _end_of_value(words, place, value, reaches=word.startswith("-D") and not is_shell)
+                end = _end_of_value(words, place, value, reaches=word.startswith("-D") and not is_quoted)
             yield shown + (self.tail(" ".join(("", *words[place:end]))) if end > place else "")
             place = end
 

@@ -138,7 +138,7 @@ def test_no_bare_except_and_no_shell(sources):
         place = path.relative_to(PACKAGE).name
         for line, caught in sources[path].caught:
             assert caught != "", f"{place}:{line}"
-            assert caught != "Exception" or place == "cli.py", f"{place}:{line}"
+            assert caught != "Exception" or place in ("cli.py", "every_command.py"), f"{place}:{line}"
         text = "\n".join(sources[path].lines)
         assert "shell=True" not in text
         assert "os.system" not in text

@@ -15,6 +15,8 @@ FIXTURES = Path(__file__).resolve().parent / "fixtures"
 HISTOGRAM = "num     #instances         #bytes  class name\n   1:             5            {}  a.B\nTotal             5            {}\n"
 RUNS = {
     "doctor": (os.getpid(), "--only", "fds,limits", "--all", "-v"),
+    "capture": ("--root", "JVM", "-o", "x.tar.gz"),
+    "compare": ("x.tar.gz", "x.tar.gz"),
     "pipes": ("--ends", "--fill"),
     "limits": (os.getpid(), "--all"),
     "fds": (os.getpid(), "-v"),
@@ -54,9 +56,11 @@ def test_each_command_runs(opskit, inprocess, tmp_path, name):
     assert opskit(name, "--help").code == 0
     for file, size in (("BEFORE", 100), ("AFTER", 200)):
         (tmp_path / file).write_text(HISTOGRAM.format(size, size))
-    if "JVM" in RUNS[name]:
+    if {"JVM", "x.tar.gz"}.intersection(RUNS[name]):
         machine_with_a_jvm(tmp_path / "JVM")
-    words = [tmp_path / word if word in ("BEFORE", "AFTER", "JVM") else word for word in RUNS[name]]
+    if name == "compare":
+        assert inprocess("capture", "--root", tmp_path / "JVM", "-o", tmp_path / "x.tar.gz").code == 0
+    words = [tmp_path / word if word in ("BEFORE", "AFTER", "JVM", "x.tar.gz") else word for word in RUNS[name]]
     for form in ("text", "table", "json", "markdown"):
         done = inprocess(name, *words, "-f", form)
         assert done.code in (0, 1), done

@@ -12,7 +12,6 @@ import click
 from opskit.analysis.jmap_diff.judge import judge
 from opskit.analysis.jmap_diff.names import Choice
 from opskit.collect.jmap_diff import collect
-from opskit.collect.replayed import refuse_watch
 from opskit.collect.targets import WhichProcess, is_file, is_pid, resolve_jvm
 from opskit.commands.shared.declare import command
 from opskit.commands.shared.options import SAMPLING, SHOW, TOP, WATCH, Duration, Regex, Size, option
@@ -97,6 +96,8 @@ def _collector(run: Run, words: Sequence[str], given: Mapping[str, Any]) -> Coll
     run.count = given["histograms"] or (None if run.watching or run.host.is_recorded else _DEFAULT_COUNT)
     pid = _pid(run, words)
     if run.watching:
+        from opskit.collect.replayed import refuse_watch
+
         refuse_watch(run.host, pid, "histogram")
     directory = given["save"]
 

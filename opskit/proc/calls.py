@@ -25,8 +25,8 @@ class Calls:
         return question(*arguments)
 
     def work_out(
-        self, fs: ProcFS, name: str, returns: str, arguments: tuple[object, ...], make: Callable[[ProcFS], T]
-    ) -> T:
+        self, fs: ProcFS, name: str, returns: str, arguments: tuple[object, ...], make: Callable[[ProcFS], T]  # noqa: ARG002
+    ) -> T:  # fmt: skip
         """make(fs): a small answer, of the type `returns`, that is made of large files. A capture keeps it in their stead."""
         return make(fs)
 

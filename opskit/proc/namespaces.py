@@ -35,6 +35,6 @@ def container_evidence(fs: ProcFS) -> str | None:
     for kind, initial in INITIAL.items():
         ours = namespace(fs, "self", kind)
         if ours not in (None, initial):
-            return f"its {kind} namespace is {(ours or b'').decode()}, not the initial one"
+            return f"its {kind} namespace is {(ours or b'').decode('utf-8', 'replace')}, not the initial one"
     our_root, its_root = optional(fs.file_id, "self", "root"), optional(fs.file_id, 1, "root")
     return None if None in (our_root, its_root) or our_root == its_root else "its root directory is not that of pid 1"

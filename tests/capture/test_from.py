@@ -12,6 +12,7 @@ import pytest
 from jvmtree import LIBJVM, PROGRAM, Tree
 from stracing import SIGNALS, traced
 from taping import recorded, tape_of
+from terminal import on_terminal
 from untouched import heard
 
 from opskit import cli
@@ -233,6 +234,14 @@ def test_files_complete_it():
     for parameters in (cli.group.params, cli.group.get_command(click.Context(cli.group), "jvms").params):
         option = next(each for each in parameters if each.name == "capture")
         assert [each.type for each in option.shell_complete(click.Context(cli.group), "x")] == ["file"]
+
+
+def test_a_terminal_is_told_what_it_shows(samples):
+    """One line on stderr where that is a terminal: the machine, when, and how many samples. Elsewhere nothing."""
+    code, out = on_terminal("jvms", "--from", samples[2])
+    assert code == 0
+    assert "capture of captured, 2023-11-15T00:43:20Z, 2 samples, 1.0 s apart" in out
+    assert "capture of" not in inprocess.run("jvms", "--from", samples[2]).err
 
 
 def test_a_host_can_be_given(tape):

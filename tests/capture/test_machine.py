@@ -86,7 +86,9 @@ def lines(machine):
 
 def test_a_capture_shows_what_was_there(machine, loaded):
     """The deadlock, the blocked writer and the deleted file are found again, and nothing else than there was."""
-    assert [pair for pair in machine.captured.without if "no process" not in pair[1]] == []  # JVMs of other tests may end
+    assert [
+        pair for pair in machine.captured.without if "no process" not in pair[1]
+    ] == []  # JVMs of other tests may end
     found = json.loads(show(RecordedHost(loaded), "doctor -f json --all").out)
     codes = {each.code for each in machine.captured.seen}
     assert codes >= FINDINGS

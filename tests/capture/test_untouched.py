@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import re
 import subprocess
 import sys
@@ -10,15 +11,18 @@ import time
 from pathlib import Path
 
 import pytest
+import questions
 import stracing
 import taping
 
 import opskit
 from opskit.host import Host
 from opskit.proc.fs import ProcFS
+from opskit.proc.recorded.answers import encode
 from opskit.proc.recorded.call_samples import CallSamples
 from opskit.proc.recorded.packing import capture_chunks
-from opskit.proc.recorded.tape import Mark
+from opskit.proc.recorded.store import load_capture
+from opskit.proc.recorded.tape import CALL, Mark
 from opskit.recorded_host import RecordedHost
 
 ALL, REFUSED = (
@@ -84,6 +88,18 @@ def test_a_replay_touches_nothing_here(archive, tmp_path):
     calls = [line.split(None, 1)[1] for line in log.read_text(encoding="utf-8").splitlines()]
     begins = next(at for at, call in enumerate(calls) if BEGINS in call)
     assert [call for call in calls[begins + 1 :] if not _is_pythons(call, path)] == []
+
+
+def test_nonsense_in_the_answers(archive):
+    """Answers of the right types, and of no machine: no command fails for them."""
+    path, lines, _, _ = archive
+    types = {f"{module.removeprefix('opskit.')}.{name}": (module, name) for module, name in questions.questions()}
+    tape, chance = load_capture(path), random.Random(7)  # noqa: S311
+    for answers in tape.answers[CALL]:
+        for key in [key for key in answers if key.partition("(")[0] in types and chance.random() < 0.5]:
+            annotation = questions.function(*types[key.partition("(")[0]]).__annotations__["return"]
+            answers[key] = ["answer", encode(questions.any_answer(annotation, chance))]
+    assert {taping.show(RecordedHost(tape), line).code for line in lines} <= {0, 1, 2}
 
 
 def _is_pythons(call, archive):

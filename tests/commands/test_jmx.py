@@ -17,7 +17,7 @@ from stracing import OPENS, traced
 from terminal import on_terminal
 
 from opskit.actions import load_agent
-from opskit.commands.shared.output import about
+from opskit.commands.shared.heading import about
 from opskit.host import Host
 
 MEMORY = "java.lang:type=Memory"

@@ -3,6 +3,7 @@
 While they are made JVMs start and end, short processes run, a compiler-like load reads and writes, and connections come and go.
 Each replay must end with an exit code of 0, 1 or 2 and without a traceback; doctor must find what it found when the capture was made.
 """
+# ruff: noqa: E402
 
 from __future__ import annotations
 
@@ -64,7 +65,7 @@ def _one(number: int, place: Path) -> int:
     for line in lines:
         try:
             ran = show(RecordedHost(loaded), f"{line} -f json")
-        except BaseException as error:  # noqa: BLE001
+        except Exception as error:
             faults.append(f"{line}: {error!r}")
             continue
         if ran.code not in (0, 1, 2) or "Traceback" in ran.err:
@@ -128,5 +129,5 @@ def _connections(ends):
 
 
 if __name__ == "__main__":
-    assert inprocess  # noqa: S101
+    assert inprocess
     sys.exit(main(int(sys.argv[1]) if len(sys.argv) > 1 else 20) > 0)

@@ -1403,6 +1403,32 @@ def _secrets(data: bytes) -> object:
     return redact_line(text(data)), redact_cmdline(data[:4096]), redact_environ(data[:4096])
 
 
+@target(
+    "redacted captures",
+    b"jvm_args: -Ddb.password=x -Xmx1g\nEnvironment Variables:\nA=b\n\nEnvironment=A=x B='y z'\npassword: hunter2x\n",
+    words=[b"password=", b"Environment=", b"\0"],
+)
+def _redacted_captures(data: bytes) -> object:
+    from opskit.analysis.capture.redact import redact
+    from opskit.proc.recorded.tape import CALL, FILE, RANGES, REPLY, Mark, Origin, Tape
+
+    tape, data = Tape(Origin(), (Mark(0, 0),)), data[:16384]
+    tape.keep(FILE, "/proc/7/cmdline", b"x\0--password\0hunter2x\0" + data[:4096])
+    for path in (
+        "/proc/7/environ",
+        "/etc/x.conf",
+        "/proc/7/maps",
+        "/proc/7/stat",
+        "/proc/cmdline",
+        "/tmp/hsperfdata_x/7",
+    ):
+        tape.keep(FILE, path, (b"\xca\xfe\xc0\xc0" if "hsperf" in path else b"") + data)
+    tape.keep(RANGES, "/proc/7/mem", {0: data})
+    tape.keep(REPLY, "7/threads", data)
+    tape.keep(CALL, "q(1)", ["answer", {"base64": text(data)[:64]}])
+    return redact(tape).total >= 0
+
+
 text_target(
     "doctor's state",
     lambda given: parse_state(given, "state"),

@@ -8,6 +8,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import NamedTuple
 
+from opskit.proc.recorded import answers
+
 PACKAGE = Path(__file__).resolve().parent.parent.parent / "opskit"
 _QUESTIONS_ELSEWHERE = ("read_rights", "our_", "devices_here", "losses_now", "listener_at", "ask_program")
 _ASKS = ("ask", "ask_kernel")
@@ -88,3 +90,43 @@ def _question(node: ast.Call):
 
 def _is_ask(node) -> bool:
     return (node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")) in _ASKS
+
+
+_TEXTS = ("", "a", "\udc80\u20ac\x00", "x" * 300)
+
+
+def any_answer(annotation, chance):
+    """Any value of an annotated type."""
+    return _made(ast.parse(annotation, mode="eval").body, chance)
+
+
+def _made(node, chance):
+    if isinstance(node, ast.BinOp):
+        return _made(chance.choice((node.left, node.right)), chance)
+    if isinstance(node, ast.Constant):
+        return node.value
+    if isinstance(node, ast.Name):
+        return _plain(node.id, chance)
+    inner = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+    number = chance.randrange(4)
+    if node.value.id == "dict":
+        return {_made(inner[0], chance): _made(inner[1], chance) for _ in range(number)}
+    if node.value.id == "tuple" and not isinstance(inner[-1], ast.Constant):
+        return tuple(_made(each, chance) for each in inner)
+    if node.value.id == "tuple" and inner[-1].value is not ...:
+        return tuple(_made(each, chance) for each in inner)
+    kind = {"list": list, "tuple": tuple, "frozenset": frozenset}[node.value.id]
+    return kind(_made(inner[0], chance) for _ in range(number))
+
+
+def _plain(name, chance):
+    if name in answers._RECORDS:
+        record = function(answers._RECORDS[name], name)
+        return record(*(_made(ast.parse(each, mode="eval").body, chance) for each in record.__annotations__.values()))
+    return {
+        "bool": lambda: chance.random() < 0.5,
+        "int": lambda: chance.choice((0, -1, 7, 1 << 63, chance.getrandbits(40))),
+        "float": lambda: chance.choice((0.0, -1.5, 1e-9, 1e300, chance.random())),
+        "str": lambda: chance.choice(_TEXTS),
+        "bytes": lambda: chance.choice((b"", b"text\n", b"\0\xff", bytes(6000))),
+    }[name]()

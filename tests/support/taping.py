@@ -27,11 +27,11 @@ HOST_LINES = (
     *("tcp", "tcp -n 3", "tcp --peer 127.0.0.1", "tcp -u root", "cswitch -v", "cswitch -u root", "irqs", "io", "io -u root"),
     *("limits", "limits -v", "limits --stack 1M", "fds -v", "fds --deleted -v", "dentry --check 50", "mem -v", "mem --files -v"),
     *("oom -v", "clock", "jvms --vm-args", "jvms --show-properties", "jvms --sort rss", "jvms -u root", "crash", "hsperf-check"),
-    *("doctor -v --all --deadline 9s", "doctor --only jvms,limits --deadline 9s", "doctor --skip pipes --deadline 9s"),
+    *("doctor -v --all --deadline 1h", "doctor --only jvms,limits --deadline 1h", "doctor --skip pipes --deadline 1h"),
 )  # fmt: skip
 PROCESS_LINES = (
     *("pipes {pid}", "pipes {pid} --ends --by-process", "tcp {pid}", "tcp {pid} --listen", "cswitch {pid} -v", "io {pid}", "limits {pid}"),
-    *("limits {pid} -v", "fds {pid}", "fds {pid} --deleted", "mem {pid}", "mem {pid} --files", "clock {pid} -v", "doctor {pid} -v --all --deadline 9s"),
+    *("limits {pid} -v", "fds {pid}", "fds {pid} --deleted", "mem {pid}", "mem {pid} --files", "clock {pid} -v", "doctor {pid} -v --all --deadline 1h"),
 )  # fmt: skip
 JVM_LINES = ("jvms {pid}", "jmx {pid} -v", "jmx {pid} java.lang:*", "hsperf-check {pid}")
 WATCHES = tuple(

@@ -104,7 +104,8 @@ class Keeper(Hider):
         section = data.find(_SECTION.encode())
         if section >= 0:
             places = sorted({*places, *_section_lines(data, section)})
-        parts, at = [], 0
+        parts: list[bytes] = []
+        at = 0
         for start, end in places:
             in_section = 0 <= section < start
             parts += (data[at:start], _encoded(self._text_line(_decoded(data[start:end]), in_section)))

@@ -48,7 +48,7 @@ _SLICE = 1 << 20
 
 def inner_value(value: str) -> str:
     """A value without the quotes or braces around it."""
-    for first, last in ('""', "''", "{}"):
+    for first, last in (('"', '"'), ("'", "'"), ("{", "}")):
         if len(value) > 1 and value[0] == first and value[-1] == last:
             return value[1:-1]
     return value.strip("\"'")
@@ -105,7 +105,8 @@ class KnownValues:
         self._runs: set[bytes] = set()
         self._odd: tuple[bytes, ...] = ()
         self._texts: re.Pattern[bytes] | None = None
-        self._all = self._binary = self._texts
+        self._all: re.Pattern[bytes] | None = None
+        self._binary: re.Pattern[bytes] | None = None
 
     def look_for(self, runs: set[bytes]) -> None:
         """Look which values stand in the texts whose runs of letters and digits these are (`add_runs`)."""

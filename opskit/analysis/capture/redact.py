@@ -1,4 +1,4 @@
-"""Hide the secrets of a capture, in place: names stay, values are replaced; see docs/redaction.md.
+"""Hide the secrets of a capture, in place: names stay, values are replaced; see docs/captures.md.
 
 1. Command lines and environments, whose words are delimited, give the first values.
 2. Every other file of free text, the counters and memory of JVMs and the answers to questions are searched for these values, and for
@@ -121,7 +121,7 @@ class _Redaction:
             places.PATHS: self._in_mappings, places.KNOWN: self._in_text, places.TEXT: either,
         })  # fmt: skip
         self._thread_names()
-        self._answers(kinds.REPLY, self._in_words)
+        self._answers(kinds.REPLY, self._in_text)  # a histogram is full of numbers
         self._answers(kinds.RANGES, lambda found: redact_ranges(found, self._in_binary))
         self._answers(kinds.CALL, lambda answer: redact_answer(answer, self._in_text, self._in_binary))
         redact_names(self._tape, self._in_text)

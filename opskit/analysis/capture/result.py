@@ -15,6 +15,7 @@ class Captured(NamedTuple):
     """A file that was written. `hidden` None: nothing was redacted. `unread`: files that could not be read, by reason.
 
     `without`: (command line, why it gave nothing); `notes`: JVMs that were not asked, and why. `seen`: what doctor found.
+    `is_root`: root made it.
     """
 
     path: str
@@ -30,3 +31,4 @@ class Captured(NamedTuple):
     seen: tuple[Finding, ...] = ()
     condition: str | None = None
     removed: tuple[str, ...] = ()
+    is_root: bool = False

@@ -34,7 +34,8 @@ def redact_ranges(ranges: Any, change: Change) -> Any:
 
 
 def _joined(ranges: dict[int, Any]) -> Iterator[tuple[int, list[int], bytes]]:
-    start, offsets, data = 0, [], bytearray()
+    start, data = 0, bytearray()
+    offsets: list[int] = []
     for offset in sorted(each for each, found in ranges.items() if isinstance(found, bytes)):
         if offsets and offset <= start + len(data):
             data += ranges[offset][start + len(data) - offset :]

@@ -124,10 +124,7 @@ class Sources:
             def find(memory: TouchedMemory) -> dict[str, int]:
                 return Objects(structs, memory, flags).classes.boot_classes(names)
 
-            try:
-                self._classes = self.worked_out("boot_classes", "dict[str, int]", find)
-            except OSError as error:  # of a capture
-                raise NotSupported(f"{_OF_MEMORY}: {error.strerror}") from None
+            self._classes = self.worked_out("boot_classes", "dict[str, int]", find)
         return self._classes
 
     def worked_out(self, name: str, returns: str, make: Callable[[TouchedMemory], _Found]) -> _Found:
@@ -145,7 +142,10 @@ class Sources:
             finally:
                 memory.close()
 
-        return fs.calls.work_out(fs, name, returns, (pid,), work)
+        try:
+            return fs.calls.work_out(fs, name, returns, (pid,), work)
+        except OSError as error:  # it has ended, or is not in a capture
+            raise NotSupported(f"{_OF_MEMORY}: {fs.path(pid, 'mem')}: {error.strerror}") from None
 
     @property
     def release(self) -> str | None:

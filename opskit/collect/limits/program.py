@@ -61,9 +61,10 @@ def _shared_java_options(fs: ProcFS, pid: int) -> tuple[str, ...] | None:
 
 def glibc_version(fs: ProcFS, pid: int, path: str) -> tuple[int, int] | None:
     """The version in the library itself, which may be any file that the process has mapped under such a name."""
-    return fs.calls.work_out(
-        fs, "glibc_version", "tuple[int, int] | None", (pid, path), lambda machine: _read_version(machine, pid, path)
-    )
+    return optional(  # a capture has it of some processes
+        fs.calls.work_out, fs, "glibc_version", "tuple[int, int] | None", (pid, path),
+        lambda machine: _read_version(machine, pid, path),
+    )  # fmt: skip
 
 
 def _read_version(fs: ProcFS, pid: int, path: str) -> tuple[int, int] | None:

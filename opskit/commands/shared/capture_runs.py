@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from opskit.analysis.capture.result import Captured
+    from opskit.checks.run import Request
     from opskit.collect.capture.condition import Condition, Looked
     from opskit.commands.shared.run import Run
     from opskit.host import Host
@@ -111,7 +112,7 @@ def _watch(run: Run, wanted: Wanted, condition: Condition) -> tuple[Callable[[],
     return look, max(FINDING_EVERY_S, wanted.interval_s)
 
 
-def _request(wanted: Wanted, condition: Condition):  # type: ignore[no-untyped-def]
+def _request(wanted: Wanted, condition: Condition) -> Request:
     from opskit.checks.run import Request
 
     return Request(checks=condition.checks, words=tuple(map(str, wanted.pids)))

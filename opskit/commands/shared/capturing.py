@@ -70,7 +70,7 @@ def make_tape(
     first, last = tape.marks[0], tape.marks[-1]
     return tape, Captured(
         "", 0, processes, len(jvms), len(tape.marks), last.monotonic_s - first.monotonic_s, hidden,
-        _unread(tape), tuple(ran.without), tuple(notes), tuple(ran.findings),
+        _unread(tape), tuple(ran.without), tuple(notes), tuple(ran.findings), is_root=host.is_root,
     )  # fmt: skip
 
 

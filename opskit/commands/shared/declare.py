@@ -54,7 +54,7 @@ def command(
             out = Output.choose(*chosen, formats, plotted=plotted, unsuffixed=unsuffixed)
             kept = {key: given.pop(key) for key in ("watch", "interval", "count", "top", "user") if key in given}
             host = open_host(root, proc, capture, watch=kept.get("watch", False))
-            if host.is_recorded:
+            if host.is_recorded and out.findings is None:
                 from opskit.commands.shared.only_live import check_answerable
 
                 check_answerable(host, name, given, _option_names(made))

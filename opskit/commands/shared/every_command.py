@@ -9,7 +9,7 @@ from contextlib import redirect_stderr, redirect_stdout
 from typing import TYPE_CHECKING
 
 from opskit.catalog import CAPTURED_ASKED, COMMANDS
-from opskit.commands.shared.output import Unseen
+from opskit.commands.shared.unseen import Unseen
 from opskit.errors import OpskitError, where_raised
 from opskit.proc.recorded.kept import KeptByMark
 from opskit.records import NamedTuple

@@ -9,28 +9,18 @@ from typing import TYPE_CHECKING
 
 import click
 
-from opskit import __version__, shell
 from opskit.commands.shared.formats import PICTURES, check_can_draw, format_of
+from opskit.commands.shared.unseen import Unseen
 from opskit.escape import printable
 from opskit.records import NamedTuple
-from opskit.render.report import About
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Sequence
 
     from opskit.analysis.finding import Finding
-    from opskit.host import Host
     from opskit.render.report import Report
 
 _STDOUT = ("-", "/dev/stdout")  # by its name a redirected stdout would be a file that is replaced
-
-
-class Unseen:
-    """As `obj` of the root context: commands run on this host, show nothing, and add what they find to `findings`."""
-
-    def __init__(self, host: Host) -> None:
-        self.host = host
-        self.findings: list[Finding] = []
 
 
 class Output(NamedTuple):
@@ -93,9 +83,7 @@ class Output(NamedTuple):
 
     def say_aside(self, report: Report) -> None:
         """Write to stderr what the format leaves out: the footer, and the findings where -f text is rows alone."""
-        if self.findings is not None:
-            return
-        if self.format in ("table", "json", "markdown"):
+        if self.findings is not None or self.format in ("table", "json", "markdown"):
             return
         lines = list(report.footer)
         if report.findings and (self.format != "text" or report.text is not None):
@@ -136,27 +124,6 @@ class Output(NamedTuple):
     def repaint(self, content: str) -> None:
         """Put a live table over the last one on the terminal."""
         self.write(("\n" if os.environ.get("TERM") == "dumb" else "\x1b[H\x1b[2J") + content)
-
-
-def about(host: Host, target: Mapping[str, object] | None = None) -> About:
-    """The head of every report."""
-    name = os.path.basename(sys.argv[0]) or "opskit"
-    words: Sequence[str] = sys.argv[1:]
-    if host.is_recorded:  # a report is the same as on the machine itself
-        from opskit.commands.shared.machine import without_capture
-
-        words = without_capture(words)
-    command_line = shell.command("opskit" if name == "__main__.py" else name, *map(_without_password, words))
-    return About(host.name, host.now().strftime("%Y-%m-%dT%H:%M:%SZ"), __version__, command_line, target)
-
-
-def _without_password(word: str) -> str:
-    """A word of the command line; of a URL without the password."""
-    if "://" not in word:
-        return word
-    from opskit.redact import redact_text
-
-    return redact_text(word)
 
 
 def exit_code(report: Report) -> int:

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from opskit.commands.shared.heading import about
 from opskit.commands.shared.machine import open_machine
-from opskit.commands.shared.output import Output, Unseen, about, exit_code, progress
+from opskit.commands.shared.output import Output, exit_code, progress
+from opskit.commands.shared.unseen import Unseen
 from opskit.errors import UsageError
 
 if TYPE_CHECKING:

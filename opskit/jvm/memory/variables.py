@@ -5,6 +5,7 @@ OpenJDK's build removes the debug information of libjvm and keeps this table; so
 
 from __future__ import annotations
 
+import errno
 import struct
 from array import array
 from typing import TYPE_CHECKING
@@ -27,9 +28,14 @@ _UNDEFINED, _RESERVED = 0, 0xFF00  # section numbers
 def read_variables(fs: ProcFS, pid: int, names: Collection[str]) -> dict[str, int]:
     """The addresses of those of these variables that this JVM has. Raises NotSupported without a table of symbols."""
     wanted = tuple(sorted(names))
-    return fs.calls.work_out(
-        fs, "libjvm_variables", "dict[str, int]", (pid, wanted), lambda machine: _read(machine, pid, wanted)
-    )
+    try:
+        return fs.calls.work_out(
+            fs, "libjvm_variables", "dict[str, int]", (pid, wanted), lambda machine: _read(machine, pid, wanted)
+        )
+    except OSError as error:
+        if error.errno != errno.ENODATA:  # it is not in a capture
+            raise
+        raise NotSupported(f"the table of symbols of {pid}: {error.strerror}") from None
 
 
 def _read(fs: ProcFS, pid: int, names: Collection[str]) -> dict[str, int]:

@@ -69,8 +69,8 @@ class TapeCalls(Calls):
         return given(held, returns)
 
     def work_out(
-        self, fs: ProcFS, name: str, returns: str, arguments: tuple[object, ...], make: Callable[[ProcFS], T]
-    ) -> T:
+        self, fs: ProcFS, name: str, returns: str, arguments: tuple[object, ...], make: Callable[[ProcFS], T]  # noqa: ARG002
+    ) -> T:  # fmt: skip
         """What was made of the files. Raises its error."""
         found: T = self.answer(name, returns, arguments, make)
         return found

@@ -24,6 +24,7 @@ FIELD, _NUMBER, _MAYBE, _FLAG = r"[^\t\n]*", r"[0-9]{1,20}", r"(?:-|[0-9]{1,20})
 _OCTAL, _TIME_NS = r"[0-7]{1,10}", r"-?[0-9]{1,19}"
 _STAT_NUMBERS = {"inode": _NUMBER, "mode": "[0-9]{1,9}", "uid": "[0-9]{1,10}", "gid": "[0-9]{1,10}", "ctime_ns": _TIME_NS, "mtime_ns": _TIME_NS}  # fmt: skip
 _FAILURE = rf"\t[0-9]{{1,9}}\t[A-Z0-9]*\t(?:-|refused|counted|refused,counted)(?:\t{FIELD})?"
+_FD = re.compile(rb"[0-9]{1,10}")  # a copied tree may hold other names
 _FLAGS = {True: "yes", False: "no"}
 _ENTRY_KINDS = {(False, False): "-", (True, False): "d", (False, True): "l", (True, True): "b"}
 _ENTRY_FLAGS = {kind: flags for flags, kind in _ENTRY_KINDS.items()}
@@ -127,7 +128,10 @@ def _read_entries(row: list[str]) -> tuple[tuple[str, bool, bool], ...]:
 
 
 def _fds(answer: tuple[tuple[bytes, bytes, int], ...]) -> list[str]:
-    return [f"\t{escaped_bytes(name)}\t{mode:o}\t{escaped_bytes(target)}" for name, target, mode in answer] or [""]
+    lines = [
+        f"\t{name.decode()}\t{mode:o}\t{escaped_bytes(target)}" for name, target, mode in answer if _FD.fullmatch(name)
+    ]
+    return lines or [""]
 
 
 def _read_fds(rows: Iterator[list[str]]) -> dict[str, Any]:
@@ -135,7 +139,7 @@ def _read_fds(rows: Iterator[list[str]]) -> dict[str, Any]:
     for row in rows:
         fds = found.setdefault(row[0], [])
         if len(row) == 4:
-            fds.append((unescaped_bytes(row[1]), unescaped_bytes(row[3]), int(row[2], 8)))  # a number: octal digits
+            fds.append((row[1].encode(), unescaped_bytes(row[3]), int(row[2], 8)))  # a number: octal digits
     return {unescaped(key): tuple(fds) for key, fds in found.items()}
 
 
@@ -171,7 +175,7 @@ SHAPES = {
         ("pages",), r"\t[0-9]{1,19}", lambda answer: [f"\t{answer}"], _each(lambda row: int(row[1]))  # a number: checked
     ),
     kinds.ENTRIES: Shape(("entries",), r"(?:\t[^\n]*)?", _entries, _each(_read_entries), r"\t(?![-dlb])"),
-    kinds.FDS: Shape(("fd", "mode", "target"), rf"(?:\t{FIELD}\t{_OCTAL}\t{FIELD})?", _fds, _read_fds),
+    kinds.FDS: Shape(("fd", "mode", "target"), rf"(?:\t[0-9]{{1,10}}\t{_OCTAL}\t{FIELD})?", _fds, _read_fds),
     kinds.SPACE: Shape(
         _SPACE_COLUMNS, rf"\t{_FLAG}\t{_NUMBER}\t{_MAYBE}(?:\t{_NUMBER}){{2}}\t{_MAYBE}\t{_NUMBER}", _space, _each(_read_space)
     ),

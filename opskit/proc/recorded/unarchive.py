@@ -188,7 +188,7 @@ def _path_in(stream: _Bytes, data: bytes, *, may_rename: bool) -> str:
         if key == b"path" and may_rename:
             path = data[found.end() : end - 1].decode("utf-8", "surrogateescape")
         elif key in (b"path", b"size", b"linkpath", b"hdrcharset") or key.startswith(b"GNU.sparse"):
-            raise stream.bad(f"has attributes (pax) that change a file's {key.decode()}; {_NOT_OURS}")
+            raise stream.bad(f"has attributes (pax) that change a file's {key.decode('utf-8', 'replace')}; {_NOT_OURS}")
         at = end
     return path
 

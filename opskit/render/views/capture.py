@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from opskit.render.report import About
 
 _KINDS = {
-    "variables": "environment variables", "options": "options", "properties": "properties", "urls": "URLs", "tokens": "tokens",
-    "texts": "texts", "copies": "copies of these",
+    "variables": ("environment variable",), "options": ("option",), "properties": ("property", "properties"), "urls": ("URL",),
+    "tokens": ("token",), "texts": ("text",), "copies": ("copy of these", "copies of these"),
 }  # fmt: skip
 _UNREAD = (
     Field[tuple[str, int]]("reason", TEXT, value=lambda pair: pair[0]),
@@ -81,10 +81,11 @@ def _summary(captured: Captured) -> Iterator[str]:
     if captured.hidden is None:
         yield "nothing is hidden (--no-redact): the file holds passwords and tokens of all processes"
     else:
-        hidden = ", ".join(f"{number:,} {_KINDS[kind]}" for kind, number in _hidden(captured))
+        hidden = ", ".join(plural(number, *_KINDS[kind]) for kind, number in _hidden(captured))
         yield f"hidden: {hidden or 'nothing'}"
     for reason, number in captured.unread:
-        yield f"not read: the memory maps of {plural(number, 'process', 'processes')} ({reason}): run as root to have them"
+        advice = "" if captured.is_root else ": run as root to have them"
+        yield f"not read: the memory maps of {plural(number, 'process', 'processes')} ({reason}){advice}"
     yield from captured.notes
     bugs = [(line, why) for line, why in captured.without if why.startswith("bug")]
     for line, why in bugs:

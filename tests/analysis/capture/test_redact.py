@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import subprocess
+import time
+
+import jvms
 import pytest
 from hsperf import build
 from secrets_planted import PLANTED, forms_of, leaks
 
 from opskit.analysis.capture.redact import redact
+from opskit.collect.found_jvms import found_jvms
 from opskit.jvm.perfdata.hsperfdata import parse_hsperfdata, text_places
+from opskit.proc.fs import ProcFS
 from opskit.proc.recorded.packing import pack
 from opskit.proc.recorded.tape import CALL, FDS, FILE, LINK, NAMES, RANGES, REPLY, Mark, Origin, Tape
+from opskit.recorded_host import RecordedHost
 
 SECRET = "Tr0ub4dor-Xy7"  # noqa: S105
 CMDLINE = f"shop\0-Ddb.password={SECRET}\0".encode()
@@ -189,6 +196,14 @@ def test_what_the_commands_read_stays(path, data):
     assert _redacted(path, data, cmdline=b"shop\0--password=83925713\0") == data
 
 
+def test_numbers_of_a_histogram_stay():
+    """A password of digits may be a size there."""
+    tape = _tape(**{"/proc/7/cmdline": b"shop\0--password=83925713\0"})
+    tape.keep(REPLY, "7/histogram", b"   1:   12   83925713  [B (java.base@17)\n")
+    redact(tape)
+    assert tape.find(REPLY, "7/histogram", 0) == b"   1:   12   83925713  [B (java.base@17)\n"
+
+
 def test_options_variables_and_paths_that_are_no_secrets_stay():
     """Heap sizes, collectors, log files, serializers, main classes, key files."""
     words = (
@@ -206,3 +221,35 @@ def test_the_environment_in_a_crash_report():
     report = "Environment Variables:\nPATH=/bin\nSHOP=x y\n\njvm_args: -Xmx1g -Dpw=a b -Dx=y\n"
     shown = "Environment Variables:\nPATH=/bin\nSHOP=…\n\njvm_args: -Xmx1g -Dpw=… -Dx=y\n"
     assert _redacted("/tmp/hs_err_pid7.log", report.encode()).decode() == shown
+
+
+def test_real_processes_and_a_real_jvm():
+    """Read as a capture reads them: command lines, environments, counters; the JVM is found as before."""
+    planted = [each for each in PLANTED if not each.text]
+    properties = tuple(
+        word for each in planted for word in each.words if word.startswith("-D") and "\udcff" not in word
+    )
+    shells = [
+        subprocess.Popen(
+            [b"sh", b"-c", b"read x", *map(_encoded, each.words)],
+            env={_encoded(name): _encoded(value) for name, value in each.variables.items()},
+            stdin=subprocess.PIPE,
+        )
+        for each in planted[::4]
+    ]
+    try:
+        with jvms.running(properties=properties, env={"JAVA_TOOL_OPTIONS": f"-Ddb.password={SECRET}"}) as jvm:
+            tape = Tape(Origin(), (Mark(time.time(), time.monotonic()),))
+            host = RecordedHost(tape, source=ProcFS())
+            for pid in (jvm.pid, *(each.pid for each in shells)):
+                for name in ("cmdline", "environ", "maps", "status", "stat"):
+                    host.fs.maybe(str, pid, name)
+            mains = {each.pid: each.main for each in found_jvms(host).jvms}
+    finally:
+        for each in shells:
+            each.communicate()
+    assert jvm.pid in mains
+    redact(tape)
+    assert leaks(_archive(tape), PLANTED) == []
+    assert SECRET.encode() not in _archive(tape)
+    assert {each.pid: each.main for each in found_jvms(RecordedHost(tape)).jvms} == mains

@@ -11,7 +11,7 @@ from opskit.collect.capture.counters import is_counter
 from opskit.collect.capture.origin import origin_of
 from opskit.collect.capture.sample import Sampler
 from opskit.commands.shared.every_command import _run
-from opskit.commands.shared.output import Unseen
+from opskit.commands.shared.unseen import Unseen
 from opskit.host import Host
 from opskit.jvm.discover import find_jvms
 from opskit.proc.fs import ProcFS
@@ -24,7 +24,7 @@ LINES = ("cswitch", "io -v", "irqs -v", "jvms", "pipes --fill", "tcp -v", "docto
 # Read at each look, and the same in all of them: configuration, identity, topology; of what is big, a state at the end of the window.
 STEADY = re.compile(
     r"/proc/(?:\d+|self)/(?:cgroup|cmdline|comm|limits|maps|mem|mountinfo|task/\d+/(?:comm|children))"
-    r"|/proc/sys/.*|/sys/devices/system/(?:cpu|node)/.*|/sys/fs/cgroup/.*/(?:\w+\.limit_in_bytes|cpu\.cfs_\w+|cpu\.max|memory\.(?:max|high|swap\.max)"
+    r"|/proc/\d+/root/.*/release|/proc/sys/.*|/sys/devices/system/(?:cpu|node)/.*|/sys/fs/cgroup/.*/(?:\w+\.limit_in_bytes|cpu\.cfs_\w+|cpu\.max|memory\.(?:max|high|swap\.max)"
     r"|memory\.swappiness|release_agent|cgroup\.(?:type|controllers|procs)|blkio\.throttle\.(?:read|write)_\w+|io\.max|pids\.max|cpuset\.[\w.]+)"
 )
 
@@ -71,7 +71,15 @@ def test_counters(path):
 
 
 @pytest.mark.parametrize(
-    "path", ["/proc/1/cmdline", "/proc/1/maps", "/etc/passwd", "/proc/sys/vm/swappiness", "/proc/1/fd/3", "/tmp/hsperfdata_me/x"]
+    "path",
+    [
+        "/proc/1/cmdline",
+        "/proc/1/maps",
+        "/etc/passwd",
+        "/proc/sys/vm/swappiness",
+        "/proc/1/fd/3",
+        "/tmp/hsperfdata_me/x",
+    ],
 )
 def test_what_is_read_once(path):
     """All else."""

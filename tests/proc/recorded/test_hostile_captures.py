@@ -122,6 +122,7 @@ def index(name, data):
         pytest.param("pages.tsv", b"path\tpages\n/x\t" + b"9" * 5000 + b"\n", "the fields", id="a huge number"),
         pytest.param("entries.tsv", b"path\tentries\n/x\tda\n/y\tda\txb\n", "entries.tsv:3: the fields", id="unknown kind of entry"),
         pytest.param("fds.tsv", b"path\tfd\tmode\ttarget\n/x\t1\t9\tx\n", "the fields", id="mode that is not octal"),
+        pytest.param("fds.tsv", b"path\tfd\tmode\ttarget\n/x\t\\xff\t1\tx\n", "the fields", id="fd that is no number"),
         pytest.param("writable.tsv", b"path\tanswer\n/x\tmaybe\n", "the fields", id="neither yes nor no"),
         pytest.param("refused.tsv", b"path\tkind\terrno\tname\thow\twhy\n/x\tno\t2\t\t-\n", "the fields", id="unknown kind"),
         pytest.param("odd.tsv", b"path\tkind\tfile\n/x\tfile\t1\n", "lacks a file", id="a file that is not there"),

@@ -45,7 +45,7 @@ ANSWERS = {
     kinds.FILE: BYTES, kinds.LINK: BYTES, kinds.STAT: STATS, kinds.LSTAT: STATS, kinds.NAMES: st.lists(NAMES, max_size=3).map(tuple),
     kinds.SOME: st.lists(NAMES, max_size=3).map(tuple), kinds.PAGES: COUNTS,
     kinds.ENTRIES: st.lists(st.tuples(NAMES, st.booleans(), st.booleans()), max_size=3).map(tuple),
-    kinds.FDS: st.lists(st.tuples(BYTES, BYTES, st.integers(0, 0o1777777777)), max_size=3).map(tuple),
+    kinds.FDS: st.lists(st.tuples(st.integers(0, 10**9).map(b"%d".__mod__), BYTES, st.integers(0, 0o1777777777)), max_size=3).map(tuple),
     kinds.SPACE: st.builds(Space, st.booleans(), COUNTS, st.none() | COUNTS, COUNTS, COUNTS, st.none() | COUNTS, COUNTS),
     kinds.WRITABLE: st.booleans(), kinds.OPENED: st.just(True), kinds.UNTRUSTED: st.just(True),
     kinds.RANGES: st.dictionaries(st.integers(0, 10**20 - 1), BYTES | FAILURES, max_size=3), kinds.CALL: JSON, kinds.REPLY: BYTES,

@@ -70,7 +70,7 @@ def parse_condition(text: str) -> Condition:
     condition = Condition(text.strip(), "finding", code=named[1])
     if not condition.checks:
         asks = "only with --ask" if checks_of(named[1]) else "not"
-        raise UsageError(f"--when {text!r}: opskit doctor finds {named[1]} {asks}, so that it cannot be waited for")
+        raise UsageError(f"--when {text!r}: doctor finds {named[1]} {asks}, so that it cannot be waited for")
     return condition
 
 

@@ -63,7 +63,7 @@ def make_tape(
         notes = ask_jvms(host, tape, asked, ask.what, ask.interval_s, lambda what: progress(what, 1.0))
     Sampler(host, recorded, pids).take(ask.interval_s, before_sample)
     recorded = RecordedHost(tape, host.fs)  # at the moments of the samples
-    ran = run_every_command(group, recorded, ask.pids, progress=lambda line: progress(f"opskit {line}", 1.0))
+    ran = run_every_command(group, recorded, ask.pids, progress=lambda line: progress(f"running {line}", 1.0))
     progress("reading every process", 0.5)
     processes = sweep(recorded)
     hidden = _redacted(tape) if ask.redacts else None

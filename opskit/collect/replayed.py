@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from opskit.errors import NotSupported
-from opskit.jvm.attach.recorded import reply_texts
 from opskit.proc.recorded.replies import HISTOGRAM, THREADS
 from opskit.quantities import plural
 
@@ -45,13 +44,3 @@ def refuse_watch(host: Host, pid: int, name: str) -> None:
         raise NotSupported(
             f"-w/--watch: the capture has {plural(found, _WHAT[name])} of {pid}; leave -w out to see all of them"
         )
-
-
-def dump_texts(host: Host, pid: int) -> list[str]:
-    """The thread dumps of a JVM in a capture, the oldest first; none on a live tree, whose JVMs are not asked."""
-    return reply_texts(host.fs, pid, THREADS)
-
-
-def histogram_text(host: Host, pid: int) -> str | None:
-    """The last class histogram of a JVM in a capture; None: it has none."""
-    return next(reversed(reply_texts(host.fs, pid, HISTOGRAM)), None)

@@ -79,7 +79,8 @@ def test_secrets_stay_if_asked(capture, tmp_path):
         (("-o", "x.zip"), "give a name such as incident.tar.gz"), (("-o", "-"), "give a name such as incident.tar.gz"),
         (("-o", "none/x.tar.gz"), "there is no directory"), (("-c", "2"), "is a copy, which does not change"), (("--what", "threads"), "--ask"),
         (("--when", "cpu>80"), "--when: "), (("--when", "load>8"), "write 'cpu>80'"), (("--keep", "0"), "--keep"), (("-i", "0"), "-i"),
-        (("nosuchprocess",), "nosuchprocess"), (("--ask", "--what", "heap"), "heap"),
+        (("nosuchprocess",), "nosuchprocess"), (("--what", "heap"), "--what goes with --ask"),
+        (("--ask", "--what", "heap"), "--what 'heap': choose among threads, histogram, flags, info"),
     ],
 )  # fmt: skip
 def test_refused(capture, tmp_path, arguments, said):

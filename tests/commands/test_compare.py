@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import json
 import os
-import time
 from contextlib import ExitStack
 
 import cgroups
 import jvms
 import pytest
 from comparing import setting, share, sides
+from taping import sampled
 
 from opskit.analysis.compare.judge import judge
+from opskit.collect.compare import sides as compared_sides
 from opskit.collect.compare.collect import collect_side
 from opskit.collect.compare.facts import COUNT, CPUS
 from opskit.host import Host
 from opskit.proc.recorded.packing import capture_chunks
-from opskit.proc.recorded.tape import FILE, REPLY, Failure, Mark, Origin, Tape
+from opskit.proc.recorded.tape import REPLY
 from opskit.recorded_host import RecordedHost
 from opskit.render.formats import csv, markdown, table, text
 from opskit.render.formats import json as json_format
@@ -26,6 +27,7 @@ from opskit.render.views import compare as view
 
 DUMP = 'Full thread dump\n\n"main" #1 prio=5 tid=0x1 nid=0x1 runnable [0x1]\n   java.lang.Thread.State: RUNNABLE\n\tat app.{0}.run({0}.java:1)\n\tat app.Main.main(Main.java:1)\n'
 HISTOGRAM = " num     #instances         #bytes  class name\n----------------------------------------------\n   1:   {0}   {1}  app.Order\nTotal   {0}   {1}\n"
+SERIAL = ("-XX:+UseSerialGC", "-Xmx64m")
 RESULT = judge(
     sides(
         [
@@ -52,6 +54,12 @@ RESULT = judge(
 )
 
 
+@pytest.fixture(autouse=True)
+def short_window(monkeypatch):
+    """Rates of a live machine do not matter but where a test says so."""
+    monkeypatch.setattr(compared_sides, "WINDOW_S", 0.05)
+
+
 @pytest.mark.parametrize(
     "form", [table, text, json_format, markdown, csv], ids=lambda form: form.__name__.rpartition(".")[2]
 )
@@ -61,36 +69,12 @@ def test_every_format(form, golden):
     golden(f"compare.{form.__name__.rpartition('.')[2]}", form.render(view.report(about, RESULT)))
 
 
-def write_capture(path, replies=()):
-    """A capture of this machine with two samples of the counters, as far as compare reads it."""
-    live = Host.at(None, None)
-    begun = Mark(time.time(), time.monotonic())
-    tape = Tape(Origin(machine=live.machine), (begun, begun._replace(monotonic_s=begun.monotonic_s + 0.5)))
-    collect_side(RecordedHost(tape, live.fs), "x", "capture", 1.0)
-    time.sleep(max(0.0, begun.monotonic_s + 0.5 - time.monotonic()))
-    for key in [
-        key
-        for key in tape.answers[FILE][0]
-        if key.endswith(("/stat", "/schedstat", "/vmstat", "/status")) or "hsperfdata" in key or "pressure" in key
-    ]:
-        try:
-            answer = live.fs.read_path(key)
-        except OSError as error:
-            answer = Failure(error.errno)
-        tape.keep_change(FILE, key, answer, 1)
-    for key, reply in replies:
-        tape.keep(REPLY, key, reply)
-    path.write_bytes(b"".join(capture_chunks(tape)))
-    return str(path)
-
-
 @pytest.fixture(scope="module")
 def pair():
     """Two JVMs that differ in collector and heap, and a third one like the first."""
-    serial = ("-XX:+UseSerialGC", "-Xmx64m")
     other = ("-XX:+UseG1GC", "-Xmx128m", "-Dserver.id=two")
     with ExitStack() as stack:
-        options = ((*serial, "-Dserver.id=one"), other, (*serial, "-Dserver.id=three"))
+        options = ((*SERIAL, "-Dserver.id=one"), other, (*SERIAL, "-Dserver.id=three"))
         yield tuple(stack.enter_context(jvms.running("sleep=1", options=each)).pid for each in options)
 
 
@@ -112,9 +96,31 @@ def test_two_jvms_of_one_configuration_are_alike(pair, inprocess):
     assert rows(inprocess("compare", "live", "live", "--jvm", pair[0], "--jvm", pair[2], "-f", "json")) == []
 
 
-def test_captures_of_one_machine_are_alike(pair, tmp_path, inprocess):
+@pytest.fixture(scope="module")
+def captures(pair, tmp_path_factory):
+    """Two captures, with a thread dump and a histogram of the first JVM, which differ."""
+    replies = [
+        [
+            (f"{pair[0]}/threads", DUMP.format(name).encode()),
+            (f"{pair[0]}/histogram", HISTOGRAM.format(count, count * 16).encode()),
+        ]
+        for name, count in (("Slow", 900), ("Fast", 100))
+    ]
+    directory = tmp_path_factory.mktemp("captures")
+    paths = [directory / name for name in ("one.tar.gz", "other.tar.gz")]
+    live = Host.at(None, None)
+    for path, of_jvm in zip(paths, replies):
+        tape = sampled(live, 0.3)
+        collect_side(RecordedHost(tape, live.fs), "x", "capture", 1.0)
+        for key, reply in of_jvm:
+            tape.keep(REPLY, key, reply)
+        path.write_bytes(b"".join(capture_chunks(tape)))
+    return [str(path) for path in paths]
+
+
+def test_captures_of_one_machine_are_alike(pair, captures, inprocess):
     """And a capture is like the live machine, and holds all that is compared."""
-    one, other = (write_capture(tmp_path / f"{name}.tar.gz") for name in ("one", "other"))
+    one, other = captures
     for sides_ in ((one, other), (one, "live"), (one, one)):
         ran = inprocess("compare", *sides_, "--jvm", pair[0], "-f", "json")
         assert rows(ran) == [], sides_
@@ -122,42 +128,33 @@ def test_captures_of_one_machine_are_alike(pair, tmp_path, inprocess):
         assert json.loads(ran.out)["measured"] != "unknown"
 
 
-def test_thread_dumps_are_drawn_and_histograms_listed(pair, tmp_path, inprocess):
+def test_thread_dumps_are_drawn_and_histograms_listed(pair, captures, tmp_path, inprocess):
     """A differential flame graph, and the classes that BAD holds more of."""
-    made = [
-        write_capture(
-            tmp_path / f"{name}.tar.gz",
-            [
-                (f"{pair[0]}/threads", DUMP.format(name).encode()),
-                (f"{pair[0]}/histogram", HISTOGRAM.format(count, count * 16).encode()),
-            ],
-        )
-        for name, count in (("Slow", 900), ("Fast", 100))
-    ]
     picture = tmp_path / "diff.svg"
-    ran = inprocess("compare", *made, "--jvm", pair[0], "-o", picture)
+    ran = inprocess("compare", *captures, "--jvm", pair[0], "-o", picture)
     assert ran.code == 0, ran.err
     assert "app.Slow.run" in picture.read_text()
     assert "app.Fast.run" in picture.read_text()
-    ran = inprocess("compare", *made, "--jvm", pair[0], "-f", "text")
+    ran = inprocess("compare", *captures, "--jvm", pair[0], "-f", "text")
     assert "histogram   app.Order: +12.5 KiB, +800 instances" in ran.out
     assert "-o diff.svg" in ran.out
-    ran = inprocess("compare", made[0], "live", "--jvm", pair[0], "-o", tmp_path / "none.svg")
+    ran = inprocess("compare", captures[0], "live", "--jvm", pair[0], "-o", tmp_path / "none.svg")
     assert ran.code == 2
     assert "holds no thread dump" in ran.err
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root to make a cgroup")
-def test_a_throttled_jvm_says_its_quota(inprocess):
+def test_a_throttled_jvm_says_its_quota(pair, inprocess, monkeypatch):
     """The symptom comes first, and names the quota; the quota's echoes are one row with it."""
+    monkeypatch.setattr(compared_sides, "WINDOW_S", 0.5)  # 25 periods of the quota
     with cgroups.new_cgroup("cpu", f"opskit-test-compare-{os.getpid()}", "cpu.cfs_quota_us cpu.cfs_period_us") as place:
         (place / "cpu.cfs_period_us").write_text("20000")
         (place / "cpu.cfs_quota_us").write_text("2000")
-        with jvms.running("sleep=1") as good, jvms.running("burn=1:100") as bad:
+        with jvms.running("burn=1:100", options=SERIAL) as bad:
             (place / "cgroup.procs").write_text(str(bad.pid))
             try:
                 found = json.loads(
-                    inprocess("compare", "live", "live", "--jvm", bad.pid, "--jvm", good.pid, "-f", "json").out
+                    inprocess("compare", "live", "live", "--jvm", bad.pid, "--jvm", pair[0], "-f", "json").out
                 )
             finally:
                 (place.parent / "cgroup.procs").write_text(str(bad.pid))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import os
 import re
 import time
 from contextlib import contextmanager
@@ -13,12 +12,15 @@ import inprocess
 import pytest
 
 from opskit import cli
+from opskit.collect.capture.origin import origin_of
+from opskit.collect.capture.sample import Sampler
 from opskit.commands.shared import declare
 from opskit.commands.shared.every_command import run_every_command
+from opskit.jvm.discover import find_jvms
 from opskit.proc.recorded.archive import archive_chunks
 from opskit.proc.recorded.packing import pack
 from opskit.proc.recorded.store import load_capture
-from opskit.proc.recorded.tape import Mark, Origin, Tape
+from opskit.proc.recorded.tape import Mark, Tape
 from opskit.recorded_host import RecordedHost
 
 # Option lines beside those that a capture runs. {pid}: a process or JVM that it knows.
@@ -48,12 +50,16 @@ def lines_for(*, pids=(), jvms=()):
 
 def tape_of(host, words=()):
     """An empty tape for a machine, with one mark: now."""
-    fs, (euid, egid) = host.fs, host.our_ids
-    origin = Origin(
-        proc=fs.proc, root=fs.root, is_live=fs.is_live, has_our_root=fs.has_our_root, is_own=fs.is_own(), euid=euid, egid=egid,
-        page_bytes=host.page_bytes, clock_ticks=host.clock_ticks, machine=host.machine, node_name=os.uname().nodename, words=words,
-    )  # fmt: skip
-    return Tape(origin, (Mark(time.time(), time.monotonic()),))
+    return Tape(origin_of(host, words, asked=False), (Mark(time.time(), time.monotonic()),))
+
+
+def sampled(host, interval_s):
+    """A tape with two samples of the counters of a machine and its JVMs."""
+    tape = Tape(origin_of(host, (), asked=False), (Mark(0.0, 0.0),) * 2)
+    recorded = RecordedHost(tape, host.fs)
+    find_jvms(recorded.fs)
+    Sampler(host, recorded).take(interval_s)
+    return tape
 
 
 def recorded(host, named=()):

@@ -12,8 +12,7 @@ from opskit.collect.compare.rates import jvm_rates, machine_rates
 from opskit.collect.sos.report import SosHost, sos_jvms
 from opskit.jvm.discover import survey
 from opskit.proc.fs import DENIED, GONE
-from opskit.proc.recorded.replies import HISTOGRAM, THREADS, Replies
-from opskit.recorded_host import RecordedHost
+from opskit.proc.recorded.replies import HISTOGRAM, THREADS
 
 if TYPE_CHECKING:
     from opskit.collect.compare.facts import Fact, JvmFacts
@@ -58,9 +57,9 @@ def collect_side(host: Host, label: str, kind: str, window_s: float) -> Machine:
 
 def _with_replies(host: Host, facts: JvmFacts) -> JvmFacts:
     """The thread dumps and the last histogram that the JVM gave when the capture was made."""
-    if not isinstance(host, RecordedHost):
+    replies = host.fs.replies
+    if replies is None:
         return facts
-    replies = Replies(host.tape, host.clock)
     dumps = tuple(replies.all_of(facts.pid, THREADS))
     histograms = replies.all_of(facts.pid, HISTOGRAM)
     return facts._replace(dumps=dumps, histogram=histograms[-1] if histograms else None)

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
 _SUFFIXES = (".tar", ".tar.gz", ".tgz", ".tar.xz", ".txz")
 _MARKS = ("version.txt", "sos_commands")
-NOT_IN_IT = "sos does not collect this"
 
 
 class SosHost(RecordedHost):

@@ -6,7 +6,6 @@ import errno
 from typing import TYPE_CHECKING
 
 from opskit.errors import AttachError, NoSuchProcess, NotSupported, OpskitError
-from opskit.jvm.attach import wire
 from opskit.jvm.attach.client import AttachClient
 from opskit.jvm.attach.target import AttachTarget, target_of
 from opskit.jvm.discover import find_jvm
@@ -137,8 +136,3 @@ def why_failed(failure: Failure) -> str:
 
 def _costs_nothing(command: str, arguments: tuple[str, ...]) -> bool:
     return command == PROPERTIES or (command == "jcmd" and " ".join(arguments) in _FREE)
-
-
-def reply_texts(fs: ProcFS, pid: int, name: str) -> list[str]:
-    """The recorded thread dumps (THREADS) or class histograms (HISTOGRAM) of a JVM, the oldest first; none on a live tree."""
-    return [] if fs.replies is None else [wire.decode(each) for each in fs.replies.all_of(pid, name)]

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from opskit.proc.recorded.tape import REPLY, Failure
-from opskit.quantities import decimal, integer
+from opskit.quantities import decimal
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -61,12 +61,6 @@ class Replies:
         times = self._tape.answers[REPLY][0].get(key_of(pid, TIMES))
         found = parse_times(times).get(named(name, self._clock.mark)) if isinstance(times, bytes) else None
         return self._clock.now().timestamp() if found is None else found
-
-    def pids(self, name: str) -> list[int]:
-        """The processes that gave such a reply."""
-        found = (key.partition("/") for _, key, each in self._tape.all_of(REPLY) if isinstance(each, bytes))
-        numbers = {integer(pid) for pid, _, of in found if of == name}
-        return sorted(number for number in numbers if number is not None)
 
 
 def key_of(pid: int, name: str, mark: int = 0) -> str:

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import re
 
+import jvms
 import pytest
+from ownpids import in_own_pids
+from taping import sampled
 
 from opskit import cli
 from opskit.collect.capture.counters import is_counter
-from opskit.collect.capture.origin import origin_of
-from opskit.collect.capture.sample import Sampler
 from opskit.commands.shared.every_command import _run
 from opskit.commands.shared.unseen import Unseen
 from opskit.host import Host
-from opskit.jvm.discover import find_jvms
 from opskit.proc.fs import ProcFS
 from opskit.proc.recorded import tape as kinds
 from opskit.proc.recorded.kept import KeptByMark
-from opskit.proc.recorded.tape import Mark, Tape
+from opskit.proc.recorded.tape import Tape
 from opskit.recorded_host import RecordedHost
 
 LINES = ("cswitch", "io -v", "irqs -v", "jvms", "pipes --fill", "tcp -v", "doctor")
@@ -29,8 +29,16 @@ STEADY = re.compile(
 )
 
 
-def test_what_is_read_at_two_moments_is_sampled(monkeypatch):
+def test_what_is_read_at_two_moments_is_sampled(root_only):
     """Each file that a command reads at two samples is a counter, or known to be steady."""
+    twice = in_own_pids(read_twice)
+    assert {"/proc/stat", "/proc/softirqs", "/proc/diskstats"} <= twice
+    assert [path for path in twice if "/hsperfdata_" in path]
+    assert [path for path in sorted(twice) if not is_counter(path) and not STEADY.fullmatch(path)] == []
+
+
+def read_twice():
+    """The files that a command reads at both samples of a capture, on a machine with a JVM."""
     seen: dict[str, set[int]] = {}
     find = Tape.find
 
@@ -39,22 +47,18 @@ def test_what_is_read_at_two_moments_is_sampled(monkeypatch):
             seen.setdefault(key, set()).add(mark)
         return find(self, kind, key, mark)
 
+    jvms.start("sleep=1")
     machine = Host(ProcFS())
-    tape = Tape(origin_of(machine, (), asked=False), (Mark(0.0, 0.0),) * 2)
-    recorded = RecordedHost(tape, machine.fs)
-    find_jvms(recorded.fs)
-    Sampler(machine, recorded).take(0.05)
-    recorded = RecordedHost(tape, machine.fs)
+    recorded = RecordedHost(sampled(machine, 0.05), machine.fs)
     recorded.fs.kept = KeptByMark(recorded.clock)
-    monkeypatch.setattr(Tape, "find", logged)
+    Tape.find = logged
     twice = set()
     for line in LINES:
         seen.clear()
         recorded.rewind()
         assert _run(cli.group, Unseen(recorded), line) is None, line
         twice |= {path for path, marks in seen.items() if len(marks) > 1}
-    assert {"/proc/stat", "/proc/softirqs", "/proc/diskstats"} <= twice
-    assert [path for path in sorted(twice) if not is_counter(path) and not STEADY.fullmatch(path)] == []
+    return twice
 
 
 @pytest.mark.parametrize(

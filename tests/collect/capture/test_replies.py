@@ -6,18 +6,17 @@ import json
 import os
 import re
 import signal
-import sys
 import time
 
 import jvms
 import pytest
 from attaching import triggers_of
 from taping import show, tape_of
+from untouched import heard
 
 from opskit.collect.capture import replies
 from opskit.collect.capture.replies import WHAT, ask_jvms, parse_what
 from opskit.collect.found_jvms import found_jvms
-from opskit.collect.replayed import dump_texts, histogram_text
 from opskit.errors import UsageError
 from opskit.host import Host
 from opskit.proc.fs import ProcFS
@@ -167,38 +166,13 @@ def test_what_the_capture_lacks_is_said(running, line, said):
     assert not [key for _, key, _ in tape.all_of(REPLY)]
 
 
-WATCHED = (
-    "socket.connect",
-    "socket.sendto",
-    "os.kill",
-    "os.killpg",
-    "signal.pidfd_send_signal",
-    "open",
-    "os.listdir",
-    "os.scandir",
-)
-heard: list[tuple[str, str]] | None = None
-
-
-def _hear(event, arguments):
-    if heard is not None and event in WATCHED:
-        heard.append((event, str(arguments[:2])))
-
-
 def test_a_replay_does_not_touch_the_process_of_that_pid(running, asked):
     """The JVMs still run here: nothing is sent to them, and none of their files is opened."""
-    global heard  # noqa: PLW0603  (an audit hook stays until the end)
-    sys.addaudithook(_hear)
     pid = running[25].pid
     for line in LINES:
-        heard = []
-        try:
+        with heard() as done:
             replayed(asked, line, pid)
-            touched = [
-                each for each in heard if each[0] not in ("open", "os.listdir", "os.scandir") or str(pid) in each[1]
-            ]
-        finally:
-            heard = None
+        touched = [each for each in done if each[0] not in ("open", "os.listdir", "os.scandir") or str(pid) in each[1]]
         assert not touched, line
 
 
@@ -257,17 +231,6 @@ def test_another_machine_is_not_asked(running):
     notes = ask_jvms(host, tape, found, WHAT)
     assert notes == ["1 JVM not asked: /proc is a copy; PIDs there are not PIDs here. Nothing was sent."]
     assert not list(tape.all_of(REPLY))
-
-
-def test_the_texts_are_given_to_who_compares(running, asked):
-    """The oldest first; none of a live tree."""
-    host, pid = RecordedHost(asked[0]), running[17].pid
-    assert [each[:100].count("Full thread dump") for each in dump_texts(host, pid)] == [1, 1]
-    assert "java.lang.String" in histogram_text(host, pid)
-    stopped = running["stopped"].pid
-    assert (dump_texts(host, stopped), histogram_text(host, stopped)) == ([], None)
-    assert (dump_texts(Host(ProcFS()), pid), histogram_text(Host(ProcFS()), pid)) == ([], None)
-    assert host.fs.replies.pids("threads") == sorted(running[version].pid for version in jvms.WHEELS)
 
 
 def test_replies_are_files_of_the_archive(running, asked):

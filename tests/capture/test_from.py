@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-import re
 
 import click
 import inprocess
 import pytest
 from jvmtree import LIBJVM, PROGRAM, Tree
-from stracing import SIGNALS, traced
 from taping import recorded, tape_of
 from terminal import on_terminal
 from untouched import heard
@@ -192,24 +190,6 @@ def test_a_replay_touches_nothing_here(samples):
         with heard() as done:
             inprocess.run(*line.split(), "--from", samples[2])
         assert done == [], line
-
-
-def test_a_replay_asks_the_kernel_nothing(samples):
-    """By strace: no stat, link or open below /proc and /sys but of opskit itself, when it starts."""
-    run = traced(
-        "doctor", "--from", samples[2], calls=("%file", "%net", *SIGNALS, "ptrace", "pidfd_open", "process_vm_readv")
-    )
-    assert run.code == 0
-    paths = [found for call in run.calls for found in re.findall(r'"(/(?:proc|sys|run)(?:/[^"]*)?)"', call)]
-    assert [
-        path
-        for path in paths
-        if not path.startswith(("/proc/self/", "/proc/filesystems", "/sys/devices/system/cpu/", "/run/"))
-    ] == []
-    assert (
-        run.of("socket", "connect", "bind", "sendto", "sendmsg", *SIGNALS, "ptrace", "pidfd_open", "process_vm_readv")
-        == []
-    )
 
 
 def test_a_command_line_as_on_the_machine():

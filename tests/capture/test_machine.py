@@ -14,7 +14,7 @@ from typing import NamedTuple
 import inprocess
 import jvms
 import pytest
-from ownpids import in_own_pids
+from ownspaces import in_own_pids
 from taping import differences, show
 
 from opskit.analysis.capture.redact import redact
@@ -143,10 +143,14 @@ def test_every_command_shows_the_same_again(machine, loaded):
 
 def test_the_threads_are_those_of_the_jvm(machine, loaded):
     """And doctor says that one was taken."""
-    pid, host = machine.jvm, RecordedHost(loaded)
-    assert 'held by "reentrant-holder"' in show(host, f"jpmp {pid} --locks").out
-    assert f"took a thread dump of {pid} (java)" in show(host, f"doctor {pid} --ask -f table").out
-    assert "2 class histograms" in show(host, f"jmap-diff {pid}").err
+    pid = machine.jvm
+    locks, checked, classes = (
+        show(RecordedHost(loaded), line)
+        for line in (f"jpmp {pid} --locks", f"doctor {pid} --ask -f table", f"jmap-diff {pid}")
+    )
+    assert 'held by "reentrant-holder"' in locks.out
+    assert f"took a thread dump of {pid} (java)" in checked.out
+    assert "2 class histograms" in classes.err
 
 
 def test_only_values_are_hidden(machine, loaded, redacted):

@@ -78,7 +78,7 @@ def tape(machine):
     return found
 
 
-@pytest.mark.parametrize("form", ["text", "json", "table"])
+@pytest.mark.parametrize("form", ["text", "json"])
 def test_a_capture_shows_what_its_tree_shows(machine, tape, form):
     """Output, messages and exit code are the same, also where a command refuses."""
     unlike = {}

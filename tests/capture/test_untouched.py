@@ -9,11 +9,13 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 import questions
 import stracing
 import taping
+from ownspaces import in_own_pids
 
 import opskit
 from opskit.host import Host
@@ -48,26 +50,38 @@ TRACED = (
 OWN = re.compile(r'\w+\((?:\d+, "",|"/"\)|AT_FDCWD, "(?P<path>[^"]*)"|"(?P<other>/[^"]*)")|exit_group')
 
 
+class Archive(NamedTuple):
+    """A capture, the lines that can be asked of it, with their exit codes when it was made, and the PID that they name."""
+
+    path: str
+    lines: list[str]
+    codes: list[int]
+    pid: int
+
+
 @pytest.fixture(scope="module")
-def archive(tmp_path_factory):
-    """A capture of this machine, with two samples, in which a process of ours has a socket."""
-    with subprocess.Popen([sys.executable, "-c", STAGED], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as staged:
-        try:
-            staged.stdout.readline()
-            host = Host(ProcFS())
-            tape = taping.tape_of(host)
-            samples = CallSamples(tape, host.fs)
-            samples.sample(0)
-            tape.marks.append(Mark(time.time() + 1, time.monotonic() + 1))
-            samples.sample(1)
-            samples.keep()
-            lines = [line.format(pid=staged.pid) for line in ALL]
-            codes = [taping.show(RecordedHost(tape, host.fs), line).code for line in lines]
-        finally:
-            staged.kill()
+def archive(tmp_path_factory, root_only):
+    """A capture of a machine, with two samples, in which a process has a socket."""
+    data, *found = in_own_pids(captured)
     path = tmp_path_factory.mktemp("capture") / "x.tgz"
-    path.write_bytes(b"".join(capture_chunks(tape)))
-    return str(path), lines, codes, staged.pid
+    path.write_bytes(data)
+    return Archive(str(path), *found)
+
+
+def captured():
+    with subprocess.Popen([sys.executable, "-c", STAGED], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as staged:
+        staged.stdout.readline()
+        host = Host(ProcFS())
+        tape = taping.tape_of(host)
+        samples = CallSamples(tape, host.fs)
+        samples.sample(0)
+        tape.marks.append(Mark(time.time() + 1, time.monotonic() + 1))
+        samples.sample(1)
+        samples.keep()
+        lines = [line.format(pid=staged.pid) for line in ALL]
+        codes = [taping.show(RecordedHost(tape, host.fs), line).code for line in lines]
+        staged.kill()
+    return b"".join(capture_chunks(tape)), lines, codes, staged.pid
 
 
 STAGED = "import socket; server = socket.create_server(('127.0.0.1', 0)); print(1, flush=True); input()"
@@ -76,30 +90,28 @@ STAGED = "import socket; server = socket.create_server(('127.0.0.1', 0)); print(
 def test_a_replay_touches_nothing_here(archive, tmp_path):
     """By strace: it opens the capture and its own modules; what must run here is refused."""
     stracing.needs_strace()
-    path, lines, codes, pid = archive
     log = tmp_path / "strace"
-    refused = [line.format(pid=pid) for line in REFUSED]
+    refused = [line.format(pid=archive.pid) for line in REFUSED]
     done = subprocess.run(
         ["strace", "-f", "--seccomp-bpf", "-qq", "-e", "signal=none", "-o", log, "-e", f"trace={','.join(TRACED)}",
-         sys.executable, "-c", REPLAY, path, *lines, *refused],
+         sys.executable, "-c", REPLAY, archive.path, *archive.lines, *refused],
         capture_output=True, text=True, check=True,
     )  # fmt: skip
-    assert [*map(int, done.stdout.split())] == [*codes, *[2] * len(refused)]
+    assert [*map(int, done.stdout.split())] == [*archive.codes, *[2] * len(refused)]
     calls = [line.split(None, 1)[1] for line in log.read_text(encoding="utf-8").splitlines()]
     begins = next(at for at, call in enumerate(calls) if BEGINS in call)
-    assert [call for call in calls[begins + 1 :] if not _is_pythons(call, path)] == []
+    assert [call for call in calls[begins + 1 :] if not _is_pythons(call, archive.path)] == []
 
 
 def test_nonsense_in_the_answers(archive):
     """Answers of the right types, and of no machine: no command fails for them."""
-    path, lines, _, _ = archive
     types = {f"{module.removeprefix('opskit.')}.{name}": (module, name) for module, name in questions.questions()}
-    tape, chance = load_capture(path), random.Random(7)  # noqa: S311
+    tape, chance = load_capture(archive.path), random.Random(7)  # noqa: S311
     for answers in tape.answers[CALL]:
         for key in [key for key in answers if key.partition("(")[0] in types and chance.random() < 0.5]:
             annotation = questions.function(*types[key.partition("(")[0]]).__annotations__["return"]
             answers[key] = ["answer", encode(questions.any_answer(annotation, chance))]
-    assert {taping.show(RecordedHost(tape), line).code for line in lines} <= {0, 1, 2}
+    assert {taping.show(RecordedHost(tape), line).code for line in archive.lines} <= {0, 1, 2}
 
 
 def _is_pythons(call, archive):

@@ -6,7 +6,7 @@ import re
 
 import jvms
 import pytest
-from ownpids import in_own_pids
+from ownspaces import in_own_pids
 from taping import sampled
 
 from opskit import cli

@@ -138,7 +138,7 @@ def test_thread_dumps_are_drawn_and_histograms_listed(pair, captures, tmp_path, 
     ran = inprocess("compare", *captures, "--jvm", pair[0], "-f", "text")
     assert "histogram   app.Order: +12.5 KiB, +800 instances" in ran.out
     assert "-o diff.svg" in ran.out
-    ran = inprocess("compare", captures[0], "live", "--jvm", pair[0], "-o", tmp_path / "none.svg")
+    ran = inprocess("compare", *captures, "--jvm", pair[1], "-o", tmp_path / "none.svg")
     assert ran.code == 2
     assert "holds no thread dump" in ran.err
 

@@ -1412,19 +1412,14 @@ def _redacted_captures(data: bytes) -> object:
     from opskit.analysis.capture.redact import redact
     from opskit.proc.recorded.tape import CALL, FILE, RANGES, REPLY, Mark, Origin, Tape
 
-    tape, data = Tape(Origin(), (Mark(0, 0),)), data[:16384]
-    tape.keep(FILE, "/proc/7/cmdline", b"x\0--password\0hunter2x\0" + data[:4096])
-    for path in (
-        "/proc/7/environ",
-        "/etc/x.conf",
-        "/proc/7/maps",
-        "/proc/7/stat",
-        "/proc/cmdline",
-        "/tmp/hsperfdata_x/7",
-    ):
-        tape.keep(FILE, path, (b"\xca\xfe\xc0\xc0" if "hsperf" in path else b"") + data)
-    tape.keep(RANGES, "/proc/7/mem", {0: data})
-    tape.keep(REPLY, "7/threads", data)
+    tape, part = Tape(Origin(), (Mark(0, 0),)), data[:4096]
+    tape.keep(FILE, "/proc/7/cmdline", b"x\0--password\0hunter2x\0" + part)
+    tape.keep(FILE, "/etc/x.conf", data[:16384])
+    for path in ("/proc/7/environ", "/proc/7/maps", "/proc/7/stat", "/proc/cmdline"):
+        tape.keep(FILE, path, part)
+    tape.keep(FILE, "/tmp/hsperfdata_x/7", b"\xca\xfe\xc0\xc0" + part)
+    tape.keep(RANGES, "/proc/7/mem", {0: part})
+    tape.keep(REPLY, "7/threads", part)
     tape.keep(CALL, "q(1)", ["answer", {"base64": text(data)[:64]}])
     return redact(tape).total >= 0
 

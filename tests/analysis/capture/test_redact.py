@@ -244,7 +244,7 @@ def test_real_processes_and_a_real_jvm():
             for pid in (jvm.pid, *(each.pid for each in shells)):
                 for name in ("cmdline", "environ", "maps", "status", "stat"):
                     host.fs.maybe(str, pid, name)
-            mains = {each.pid: each.main for each in found_jvms(host).jvms}
+            mains = {each.pid: each.main for each in found_jvms(host, [jvm.pid]).jvms}
     finally:
         for each in shells:
             each.communicate()
@@ -252,4 +252,4 @@ def test_real_processes_and_a_real_jvm():
     redact(tape)
     assert leaks(_archive(tape), PLANTED) == []
     assert SECRET.encode() not in _archive(tape)
-    assert {each.pid: each.main for each in found_jvms(RecordedHost(tape)).jvms} == mains
+    assert {each.pid: each.main for each in found_jvms(RecordedHost(tape), [jvm.pid]).jvms} == mains

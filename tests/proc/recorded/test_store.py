@@ -67,7 +67,7 @@ def test_every_kind_of_answer_has_a_strategy():
 
 
 @given(tapes())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_any_tape_comes_back_as_it_was(tape):
     """Answers of every kind, names and contents of any bytes."""
     assert content(unpack(pack(tape), "x")) == content(tape)

@@ -9,13 +9,12 @@ from contextlib import ExitStack
 import cgroups
 import jvms
 import pytest
-from comparing import setting, share, sides
+from comparing import throttled_sides
 from taping import sampled
 
 from opskit.analysis.compare.judge import judge
 from opskit.collect.compare import sides as compared_sides
 from opskit.collect.compare.collect import collect_side
-from opskit.collect.compare.facts import COUNT, CPUS
 from opskit.host import Host
 from opskit.proc.recorded.packing import capture_chunks
 from opskit.proc.recorded.tape import REPLY
@@ -28,30 +27,7 @@ from opskit.render.views import compare as view
 DUMP = 'Full thread dump\n\n"main" #1 prio=5 tid=0x1 nid=0x1 runnable [0x1]\n   java.lang.Thread.State: RUNNABLE\n\tat app.{0}.run({0}.java:1)\n\tat app.Main.main(Main.java:1)\n'
 HISTOGRAM = " num     #instances         #bytes  class name\n----------------------------------------------\n   1:   {0}   {1}  app.Order\nTotal   {0}   {1}\n"
 SERIAL = ("-XX:+UseSerialGC", "-Xmx64m")
-RESULT = judge(
-    sides(
-        [
-            setting("host.cpus", 2, "CPU", COUNT),
-            setting("sysctl.vm.swappiness", "10", "sysctl"),
-            share("host.cpu.steal", 0.2),
-        ],
-        [
-            setting("host.cpus", 4, "CPU", COUNT),
-            setting("sysctl.vm.swappiness", "60", "sysctl"),
-            share("host.cpu.steal", 0.0),
-        ],
-        jvm_bad=[
-            share("jvm.throttled", 0.8, events=20),
-            setting("cgroup.cpu_quota", 0.5, "cgroup", CPUS),
-            setting("jvm.cpus", 1, "cgroup", COUNT),
-        ],
-        jvm_good=[
-            share("jvm.throttled", 0.0, events=0),
-            setting("cgroup.cpu_quota", "none", "cgroup", CPUS),
-            setting("jvm.cpus", 4, "cgroup", COUNT),
-        ],
-    )
-)
+RESULT = judge(throttled_sides())
 
 
 @pytest.fixture(autouse=True)

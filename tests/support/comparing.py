@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from opskit.collect.compare.facts import (
     CONFIGURED,
+    COUNT,
+    CPUS,
     HOST,
     MEASURED,
     SHARE,
@@ -50,3 +52,17 @@ def sides(bad=(), good=(), *, jvm_bad=None, jvm_good=None, window_s=1.0):
         machine("bad.tgz", *bad, jvms=jvms[0], window_s=window_s),
         machine("good.tgz", *good, jvms=jvms[1], name="web-2", window_s=window_s),
     )
+
+
+def throttled_sides():
+    """BAD has half a CPU and a steal of 20 %, GOOD four CPUs and neither; a kernel parameter differs, too."""
+    return sides(
+        [setting("host.cpus", 2, "CPU", COUNT), setting("sysctl.vm.swappiness", "10", "sysctl"), share("host.cpu.steal", 0.2)],
+        [setting("host.cpus", 4, "CPU", COUNT), setting("sysctl.vm.swappiness", "60", "sysctl"), share("host.cpu.steal", 0.0)],
+        jvm_bad=[
+            share("jvm.throttled", 0.8, events=20), setting("cgroup.cpu_quota", 0.5, "cgroup", CPUS), setting("jvm.cpus", 1, "cgroup", COUNT),
+        ],
+        jvm_good=[
+            share("jvm.throttled", 0.0, events=0), setting("cgroup.cpu_quota", "none", "cgroup", CPUS), setting("jvm.cpus", 4, "cgroup", COUNT),
+        ],
+    )  # fmt: skip

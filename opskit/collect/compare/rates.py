@@ -62,16 +62,7 @@ def machine_rates(seen: Sequence[MachineCounters]) -> Iterator[Fact]:
                 count = max(0, after[name] - before[name])
                 yield _fact(f"host.{name}", area, title, count / window_s, PER_S, events=count)
     yield from _resent(first, last)
-    for name, total_us in last.pressure.items():
-        if name in first.pressure:
-            share = min(1.0, max(0, total_us - first.pressure[name]) / 1e6 / window_s)
-            yield _fact(
-                f"host.pressure.{name}",
-                "pressure",
-                f"tasks waited for {'a CPU' if name == 'cpu' else name}",
-                share,
-                SHARE,
-            )
+    yield from _pressures(first, last, window_s, "host", "tasks")
     yield from _disks(first, last, window_s)
 
 
@@ -158,16 +149,17 @@ def jvm_rates(seen: Sequence[JvmCounters]) -> Iterator[Fact]:
         passed = last.io.since(first.io)
         for name, title in (("disk_read_bytes", "read from storage"), ("disk_written_bytes", "written to storage")):
             yield _fact(f"jvm.{name}", "disk", title, getattr(passed, name) / window_s, BYTES_PER_S)
+    yield from _pressures(first, last, window_s, "cgroup", "tasks of the cgroup")
+
+
+def _pressures(
+    first: MachineCounters | JvmCounters, last: MachineCounters | JvmCounters, window_s: float, of: str, who: str
+) -> Iterator[Fact]:
     for name, total_us in last.pressure.items():
         if name in first.pressure:
             share = min(1.0, max(0, total_us - first.pressure[name]) / 1e6 / window_s)
-            yield _fact(
-                f"cgroup.pressure.{name}",
-                "pressure",
-                f"tasks of the cgroup waited for {'a CPU' if name == 'cpu' else name}",
-                share,
-                SHARE,
-            )
+            title = f"{who} waited for {'a CPU' if name == 'cpu' else name}"
+            yield _fact(f"{of}.pressure.{name}", "pressure", title, share, SHARE)
 
 
 def _throttled(first: JvmCounters, last: JvmCounters) -> Iterator[Fact]:

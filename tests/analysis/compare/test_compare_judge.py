@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from comparing import jvm, machine, setting, share, sides
+from comparing import jvm, machine, setting, share, sides, throttled_sides
 
 from opskit.analysis.compare.judge import judge
 from opskit.analysis.compare.pairing import NotComparable
-from opskit.collect.compare.facts import COUNT, CPUS, PER_S, Facts
+from opskit.collect.compare.facts import PER_S, Facts
 
 
 def keys(result):
@@ -52,22 +52,7 @@ def test_few_events_and_wide_spreads_are_noise(fact, other, differs):
 
 def test_measured_come_first_then_configured_then_host():
     """The worst symptom stands first, and names the setting that may explain it."""
-    result = judge(
-        sides(
-            [
-                setting("host.cpus", 2, "CPU", COUNT),
-                setting("sysctl.vm.swappiness", "10", "sysctl"),
-                share("host.cpu.steal", 0.2),
-            ],
-            [
-                setting("host.cpus", 4, "CPU", COUNT),
-                setting("sysctl.vm.swappiness", "60", "sysctl"),
-                share("host.cpu.steal", 0.0),
-            ],
-            jvm_bad=[share("jvm.throttled", 0.8, events=20), setting("cgroup.cpu_quota", 0.5, "cgroup", CPUS)],
-            jvm_good=[share("jvm.throttled", 0.0, events=0), setting("cgroup.cpu_quota", "none", "cgroup", CPUS)],
-        )
-    )
+    result = judge(throttled_sides())
     assert keys(result) == ["jvm.throttled", "host.cpu.steal", "cgroup.cpu_quota", "sysctl.vm.swappiness", "host.cpus"]
     assert result.differences[0].explained_by == ("cgroup.cpu_quota",)
     assert result.differences[0].is_worse is True

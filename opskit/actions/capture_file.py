@@ -13,6 +13,6 @@ if TYPE_CHECKING:
 _MODE = 0o600  # command lines and environments of all users
 
 
-def save_capture(tape: Tape, path: str, option: str = "-o") -> None:
+def save_capture(tape: Tape, path: str) -> None:
     """Write it as .tar.gz. Raises CannotWrite; an existing file then keeps its content."""
-    outfile.write_file(path, capture_chunks(tape), _MODE, option, _MODE)
+    outfile.write_file(path, capture_chunks(tape), _MODE, "-o", _MODE)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from captures import entry, full_tape, plain_tar
 
-from opskit.jvm.attach.recorded import why_failed
+from opskit.jvm.attach.recorded import _error_of
 from opskit.proc.recorded import manifest
 from opskit.proc.recorded.layout import ODD, RANGES, REFUSED, SHAPES
 from opskit.proc.recorded.packing import pack
@@ -74,7 +74,7 @@ def register(target: Callable[..., Any]) -> None:
     )
     target("capture reply times", b"threads 1763948000.123\nthreads-2 1763948001.125\n")(parse_times)
     target("capture reply failure", b"stopped\ncannot attach\nline", b"\nno rights")(
-        lambda data: why_failed(Failure(5, data.decode("latin-1")))
+        lambda data: _error_of(Failure(5, data.decode("latin-1")))
     )
     small = plain_tar(entry("manifest.json", MANIFEST[:20]), entry("tree/" + "a" * 120, b"1"), entry("./tree/b", b""))
     target("capture archive", small[:6144], words=[b"ustar\0", b"ustar  \0", b"../", b"00000000013\0", b"12 path=x\n"])(

@@ -129,10 +129,5 @@ def _error_of(failure: Failure) -> OpskitError:
     return error
 
 
-def why_failed(failure: Failure) -> str:
-    """The text of the error that was kept."""
-    return str(_error_of(failure))
-
-
 def _costs_nothing(command: str, arguments: tuple[str, ...]) -> bool:
     return command == PROPERTIES or (command == "jcmd" and " ".join(arguments) in _FREE)

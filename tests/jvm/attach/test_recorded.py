@@ -11,7 +11,7 @@ import opskit
 from opskit.errors import AttachError, NotPermitted, NotSupported
 from opskit.jvm.attach.client import AttachClient
 from opskit.jvm.attach.connect import client_of
-from opskit.jvm.attach.recorded import RecordedClient, failure_of, why_failed
+from opskit.jvm.attach.recorded import RecordedClient, _error_of, failure_of
 from opskit.proc.fs import ProcFS
 from opskit.proc.recorded.replies import name_of
 from opskit.proc.recorded.tape import REPLY, Failure, Mark, Origin, Tape
@@ -86,7 +86,7 @@ def test_an_error_is_given_again_as_it_was():
     assert (caught.value.reason, str(caught.value), caught.value.lines) == ("stopped", str(error), error.lines)
     with pytest.raises(NotSupported, match=r"^no rights$"):
         client(threads=failure_of(NotPermitted("no rights"))).thread_dump()
-    assert why_failed(failure_of(error)) == str(error)
+    assert str(_error_of(failure_of(error))) == str(error)
 
 
 @pytest.mark.parametrize("why", [None, "", "\n", "nonsense", "a\nb\nc"])

@@ -1400,7 +1400,7 @@ def _crash_report(data: bytes) -> object:
     ],
 )
 def _secrets(data: bytes) -> object:
-    return redact_line(text(data)), redact_cmdline(data[:4096]), redact_environ(data[:4096])
+    return redact_line(text(data[:32768])), redact_cmdline(data[:4096]), redact_environ(data[:4096])
 
 
 @target(

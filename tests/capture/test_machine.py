@@ -15,7 +15,7 @@ import inprocess
 import jvms
 import pytest
 from ownspaces import in_own_pids
-from taping import differences, show
+from taping import codes_in, differences, show
 
 from opskit.analysis.capture.redact import redact
 from opskit.commands.shared import capture_runs
@@ -113,19 +113,8 @@ def test_a_capture_shows_what_was_there(machine, loaded):
     assert machine.without == []
     found = json.loads(show(RecordedHost(loaded), "doctor -f json --all").out)
     assert machine.codes >= FINDINGS
-    assert {each["code"] for each in every_finding(found)} <= machine.codes
+    assert {*codes_in(found)} <= machine.codes
     assert "/deleted" in show(RecordedHost(loaded), f"fds {machine.holder} --deleted -f json").out
-
-
-def every_finding(value):
-    """All objects with a `code` in a JSON value."""
-    if isinstance(value, dict):
-        if "code" in value and "severity" in value:
-            yield value
-        value = list(value.values())
-    if isinstance(value, list):
-        for each in value:
-            yield from every_finding(each)
 
 
 def test_every_command_shows_the_same_again(machine, loaded):

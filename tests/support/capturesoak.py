@@ -22,7 +22,7 @@ sys.path[:0] = [str(ROOT / "tests" / "support"), str(ROOT)]
 
 import inprocess
 import jvms
-from taping import packed_and_loaded, show
+from taping import codes_in, packed_and_loaded, show
 
 from opskit import cli
 from opskit.commands.shared.capturing import Wanted, make_tape
@@ -71,8 +71,8 @@ def _one(number: int, place: Path) -> int:
         if ran.code not in (0, 1, 2) or "Traceback" in ran.err:
             faults.append(f"{line}: exit {ran.code} {ran.err[-300:]}")
         if line == "doctor --all":
-            faults += [f"doctor found {code}" for code in set(_codes(json.loads(ran.out))) - there]
-            faults += [f"doctor lost {code}" for code in there - set(_codes(json.loads(ran.out)))]
+            faults += [f"doctor found {code}" for code in set(codes_in(json.loads(ran.out))) - there]
+            faults += [f"doctor lost {code}" for code in there - set(codes_in(json.loads(ran.out)))]
     made = f"{captured.processes} processes, {captured.jvms} JVMs, {made_s:.1f} CPU s"
     print(f"capture {number}: {made}; {len(lines)} lines; {' '.join(sorted(there))}", *faults, sep="\n  ", flush=True)
     return len(faults)
@@ -92,16 +92,6 @@ def _name(pid):
         return Path(f"/proc/{pid}/comm").read_text().strip()
     except OSError:
         return ""
-
-
-def _codes(value):
-    if isinstance(value, dict):
-        if "code" in value and "severity" in value:
-            yield value["code"]
-        value = list(value.values())
-    if isinstance(value, list):
-        for each in value:
-            yield from _codes(each)
 
 
 def _jvms(ends):

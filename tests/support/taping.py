@@ -100,6 +100,17 @@ def without_cpu_times(ran):
     return ran._replace(out=re.sub(r", CPU [\d.]+ [mu]?s| cpu_s=[\d.]+|\"cpu_s\": [\w.]+", "", ran.out))
 
 
+def codes_in(value):
+    """The codes of all findings in a JSON value."""
+    if isinstance(value, dict):
+        if "code" in value and "severity" in value:
+            yield value["code"]
+        value = list(value.values())
+    if isinstance(value, list):
+        for each in value:
+            yield from codes_in(each)
+
+
 def packed_and_loaded(tape, directory):
     """The tape as it is read from its file."""
     path = directory / "capture.tar.gz"

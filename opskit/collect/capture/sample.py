@@ -70,6 +70,8 @@ class Sampler:
         for path in self._positions:
             read(path)
         proc = self._fs.proc
+        for name in PROCESS:  # what opskit itself uses is left out of what the machine does
+            read(f"{proc}/self/{name}")
         for pid in self._names(proc, mark):
             for name in PROCESS:
                 read(f"{proc}/{pid}/{name}")

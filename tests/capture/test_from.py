@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
@@ -21,7 +22,9 @@ from opskit.catalog import COMMANDS
 from opskit.commands.shared.machine import option_values, without_capture
 from opskit.commands.shared.only_live import only_live
 from opskit.host import Host
-from opskit.proc.recorded.tape import FILE, Mark, Tape
+from opskit.proc.recorded.calls import given
+from opskit.proc.recorded.fs import TapeFS
+from opskit.proc.recorded.tape import FILE, Failure, Mark, Tape
 from opskit.recorded_host import RecordedHost
 
 JVM = 40
@@ -102,6 +105,7 @@ def test_a_process_that_is_not_in_the_capture_is_no_word(capture):
         (("jvms", "--root", "/x"), "opskit: --from and --root exclude each other: choose one\n"),
         (("jvms", "--proc", "/proc"), "opskit: --from and --proc exclude each other: choose one\n"),
         (("jvms", "--from", "/other"), "opskit: --from is given twice: {} and /other; give one capture\n"),
+        (("--from", "/other", "jvms"), "opskit: --from is given twice: {} and /other; give one capture\n"),
     ],
 )
 def test_it_is_given_once_and_alone(capture, words, message):
@@ -118,6 +122,14 @@ def test_a_file_that_is_no_capture(tmp_path, name):
     assert (run.code, run.out) == (2, "")
     assert run.err.count("\n") == 1
     assert str(tmp_path) in run.err
+
+
+@pytest.mark.parametrize("number", [errno.EIO, errno.ENOENT])
+def test_a_recorded_error_is_not_one_of_the_output(capture, monkeypatch, number):
+    """A recorded error that no command expects is told as what it is, in one line."""
+    monkeypatch.setattr(TapeFS, "pids", lambda _: given(Failure(number, "no such luck"), "int"))
+    run = inprocess.run("jvms", "--from", capture)
+    assert run == (2, "", "opskit: the capture cannot answer: a question: no such luck\n")
 
 
 def _arguments(parameter):
@@ -232,7 +244,7 @@ def test_a_command_line_as_on_the_machine():
 def test_files_complete_it():
     """The shell completes the names of files."""
     for parameters in (cli.group.params, cli.group.get_command(click.Context(cli.group), "jvms").params):
-        option = next(each for each in parameters if each.name == "capture")
+        option = next(each for each in parameters if each.name == "captures")
         assert [each.type for each in option.shell_complete(click.Context(cli.group), "x")] == ["file"]
 
 

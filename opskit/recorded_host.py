@@ -73,7 +73,7 @@ class RecordedHost(Host):
         """Raise NotSupported for a capture without rates: of one sample, or of a copy. `asked_for` names what needs them."""
         if not self.tape.origin.is_live:
             raise NotSupported(f"{asked_for}: {self.capture} is a capture of a copy, which has no rates")
-        if not self.fs.is_live:
+        if not self.fs.has_rates:
             raise NotSupported(f"{asked_for}: {self.clock.without}")
 
     def end_at(self, until_s: float) -> float:

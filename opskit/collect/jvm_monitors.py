@@ -67,7 +67,7 @@ class MonitorWatch:
         self._watched: list[_Watched] = []
         self.closed = self.unlike = 0
         tables: dict[object, VmStructs] = {}
-        hotspot = [jvm for jvm in jvms if jvm.kind == HOTSPOT and host.fs.is_live]
+        hotspot = [jvm for jvm in jvms if jvm.kind == HOTSPOT and host.fs.has_rates]
         self.left_out = len(hotspot[_MOST_JVMS:])
         for jvm in hotspot[:_MOST_JVMS]:
             try:

@@ -9,7 +9,7 @@ from opskit.proc.kernel.names import node_name
 from opskit.proc.network import our_network
 from opskit.proc.process import real_uid
 from opskit.proc.recorded.manifest import read_for_manifest
-from opskit.proc.recorded.tape import LSTAT, NAMES, Failure
+from opskit.proc.recorded.tape import FILE, LSTAT, NAMES, Failure
 from opskit.proc.rights import our_obstacles, our_uid_map, read_rights
 
 if TYPE_CHECKING:
@@ -31,6 +31,8 @@ _FILES = (
     "maps",
 )
 _LINKS = ("exe", "cwd", "root", "ns/mnt", "ns/net", "ns/pid", "ns/user", "ns/time", "ns/uts", "ns/cgroup", "ns/ipc")
+
+_WHY_DENIED = ("attr", "current")  # the profile of a security module
 
 _OF_OPSKIT = (
     node_name,
@@ -55,6 +57,8 @@ def sweep(recorded: RecordedHost) -> int:
             optional(fs.link, pid, *name.split("/"))
         optional(fs.all_fds, pid)
         optional(fs.file_id, pid, "exe")
+        if isinstance(recorded.tape.answers[FILE][0].get(fs.path(pid, "maps")), Failure):
+            optional(fs.read_path, fs.path(pid, *_WHY_DENIED))
     for pid in pids:
         optional(fs.file_id_at, fs.path(pid))
     for mark, pid in later:

@@ -105,6 +105,7 @@ def test_a_process_that_is_not_in_the_capture_is_no_word(capture):
         (("jvms", "--root", "/x"), "opskit: --from and --root exclude each other: choose one\n"),
         (("jvms", "--proc", "/proc"), "opskit: --from and --proc exclude each other: choose one\n"),
         (("jvms", "--from", "/other"), "opskit: --from is given twice: {} and /other; give one capture\n"),
+        (("jvms", "--from="), "opskit: --from names no file; give the file of a capture\n"),
         (("--from", "/other", "jvms"), "opskit: --from is given twice: {} and /other; give one capture\n"),
     ],
 )
@@ -188,6 +189,14 @@ def test_a_watch_shows_the_samples_and_ends(samples, words, blocks):
     run = inprocess.run("mem", *words, "--from", samples[1])
     assert (run.code, run.out) == (2, "")
     assert f"the capture {samples[1]} has 1 sample: rates need two; capture with -c 2" in run.err
+
+
+def test_one_sample_lacks_rates_alone(samples):
+    """All else is known of a machine that was live: no check takes the capture for a copy."""
+    run = inprocess.run("doctor", "--from", samples[1], "-f", "json")
+    why = {gap["check"]: gap["reason"] for gap in json.loads(run.out)["unchecked"]}
+    assert {why[check] for check in ("cswitch", "irqs", "io", "processes")} == {"one sample has no rates"}
+    assert not [reason for reason in why.values() if "copy" in reason]
 
 
 def test_a_copy_has_no_rates(capture):

@@ -31,6 +31,8 @@ def open_machine(root: str | None, proc: str | None, captures: Sequence[str]) ->
     captures = tuple(dict.fromkeys((*(outer.get("captures") or ()), *captures)))
     if not captures:
         return Host.at(root or outer.get("root"), proc or outer.get("proc"))
+    if "" in captures:
+        raise UsageError("--from names no file; give the file of a capture")
     if len(captures) > 1:
         raise UsageError(f"--from is given twice: {captures[0]} and {captures[1]}; give one capture")
     for name, value in (("--root", root or outer.get("root")), ("--proc", proc or outer.get("proc"))):

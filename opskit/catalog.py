@@ -56,6 +56,9 @@ CAPTURED = {
     "safepoints": ("{jvm}",),
 }
 
+# What a capture with more samples than one window needs runs as well: each look reads more of those that are busy then.
+CAPTURED_WATCHED = ("cswitch -w", "irqs -w")
+
 # What a capture with --ask runs as well, after JVMs have replied.
 CAPTURED_ASKED = (
     "doctor --ask", "doctor {jvm} --ask", "jpmp {jvm}", "jpmp {jvm} --locks", "jmap-diff {jvm}", "mem {jvm} --ask", "jmx {jvm} --ask",

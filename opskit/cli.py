@@ -23,11 +23,12 @@ import click
 
 from opskit import __version__, interrupts
 from opskit.catalog import COMMANDS, SYMPTOMS
-from opskit.errors import BugInChild, OpskitError, where_raised
+from opskit.errors import BugInChild, OpskitError, raised_at, where_raised
 
 DONE, FAILED, BUG, INTERRUPTED = 0, 2, 70, 130
 # Errors of writing to stdout; EIO: its terminal is gone.
 _UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EBADF, errno.EIO)
+_OF_CAPTURES = "proc/recorded/"
 
 
 class LazyGroup(click.Group):
@@ -81,7 +82,8 @@ def _process(ctx: click.Context, word: str, behind: list[str]) -> int | None:
     from opskit.commands.shared.machine import open_machine, option_values
 
     with ctx.scope(cleanup=False):
-        return process_of_word(open_machine(*option_values(behind, "--root", "--proc", "--from")), word)
+        root, proc, capture = option_values(behind, "--root", "--proc", "--from")
+        return process_of_word(open_machine(root, proc, () if capture is None else (capture,)), word)
 
 
 def _suggestion(name: str) -> str:
@@ -95,7 +97,9 @@ def _suggestion(name: str) -> str:
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(__version__, message="opskit %(version)s")
-@click.option("--from", "capture", type=click.Path(), metavar="CAPTURE", help="Read a file of opskit capture.")
+@click.option(
+    "--from", "captures", type=click.Path(), multiple=True, metavar="CAPTURE", help="Read a file of opskit capture."
+)
 @click.option("--root", metavar="DIR", help="Read another machine's tree: DIR/proc, DIR/sys, DIR/etc, DIR/tmp.")
 @click.option("--proc", metavar="PATH", help="Read this proc tree instead of /proc (also: HOST_PROC).")
 @click.option("--no-color", is_flag=True, help="No colours (also: NO_COLOR in the environment).")
@@ -129,7 +133,10 @@ def run(arguments: list[str] | None = None, begun_s: float | None = None) -> int
     except MemoryError as error:
         return _complain(f"opskit: out of memory ({where_raised(error)})")
     except Exception as error:
-        # An error about stdout names no file.
+        place = raised_at(error)
+        if isinstance(error, OSError) and place.startswith(_OF_CAPTURES):
+            return _complain(f"opskit: the capture cannot answer: {error.filename or 'a question'}: {error.strerror}")
+        # An error about stdout names no file, and is raised where a report is written.
         if isinstance(error, OSError) and error.filename is None and error.errno in (errno.EPIPE, *_UNWRITABLE):
             raise
         _report_bug(error)

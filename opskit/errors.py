@@ -11,17 +11,22 @@ class BugInChild(Exception):
     """An unexpected exception in a child process, as `where_raised` describes it. Exit code 70, as for every bug."""
 
 
-def where_raised(error: BaseException) -> str:
-    """Describe an unexpected exception: `TypeError: no number at opskit/proc/x.py:12`. The caller escapes the text."""
-    package = __file__.rpartition("/")[0]
+def raised_at(error: BaseException) -> str:
+    """Where in opskit an exception was raised: `proc/x.py:12`; empty where no line of opskit is known."""
+    package = f"{__file__.rpartition('/')[0]}/"
     place, trace = "", error.__traceback__
     while trace is not None:
         name = trace.tb_frame.f_code.co_filename
-        if name.startswith(f"{package}/"):
-            place = f" at opskit{name[len(package) :]}:{trace.tb_lineno}"
+        if name.startswith(package):
+            place = f"{name[len(package) :]}:{trace.tb_lineno}"
         trace = trace.tb_next
-    said = str(error)
-    return f"{type(error).__name__}{': ' * bool(said)}{said[:300]}{place}"
+    return place
+
+
+def where_raised(error: BaseException) -> str:
+    """Describe an unexpected exception: `TypeError: no number at opskit/proc/x.py:12`. The caller escapes the text."""
+    said, place = str(error), raised_at(error)
+    return f"{type(error).__name__}{': ' * bool(said)}{said[:300]}{f' at opskit/{place}' if place else ''}"
 
 
 class OpskitError(Exception):

@@ -84,6 +84,16 @@ class Host:
         self.sleep(seconds)
 
     @property
+    def moment(self) -> object:
+        """Where the clock of a capture stands, for `looking_back`."""
+        return None
+
+    @contextmanager
+    def looking_back(self, moment: object) -> Iterator[None]:  # noqa: ARG002
+        """In a capture all is as it was at that moment of this thread's window: who was busy is known at its end."""
+        yield
+
+    @property
     def is_here(self) -> bool:
         """Whether something can be done to its processes: as is_own, and not a capture."""
         return self.is_own and not self.is_recorded

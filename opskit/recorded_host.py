@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NoReturn
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, NoReturn, cast
 
 from opskit.errors import NotPermitted, NotSupported
 from opskit.host import Host
@@ -10,7 +11,10 @@ from opskit.proc.recorded.clock import TapeClock
 from opskit.proc.recorded.fs import TapeFS
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from opskit.proc.fs import ProcFS
+    from opskit.proc.recorded.clock import Place
     from opskit.proc.recorded.tape import Tape
 
 _ABOUT = 4  # times
@@ -38,6 +42,21 @@ class RecordedHost(Host):
     def pause(self, seconds: float) -> None:
         """Wait between two looks that must show the same."""
         self.clock.pause(seconds)
+
+    @property
+    def moment(self) -> Place:
+        """Where the clock stands."""
+        return self.clock.place
+
+    @contextmanager
+    def looking_back(self, moment: object) -> Iterator[None]:
+        """All is as it was at that moment."""
+        now = self.clock.place
+        self.clock.go_to(cast("Place", moment))
+        try:
+            yield
+        finally:
+            self.clock.go_to(now)
 
     def rewind(self) -> None:
         """Go back to the first mark, and forget what one command leaves to the next; what the files keep stays."""
@@ -73,7 +92,7 @@ class RecordedHost(Host):
         """Raise NotSupported for a capture without rates: of one sample, or of a copy. `asked_for` names what needs them."""
         if not self.tape.origin.is_live:
             raise NotSupported(f"{asked_for}: {self.capture} is a capture of a copy, which has no rates")
-        if not self.fs.is_live:
+        if not self.fs.has_rates:
             raise NotSupported(f"{asked_for}: {self.clock.without}")
 
     def end_at(self, until_s: float) -> float:

@@ -39,7 +39,7 @@ def find_waits(waits: Waits, process: Entity) -> Iterator[Finding]:
     if cycles:
         yield _deadlock(waits, process, holders, cycles)
     for holder, number in Counter(_roots(holders, dead).values()).most_common():
-        if number >= _MANY and holder in waits.parties:
+        if number >= _MANY and holder in waits.parties and holder not in waits.awake:
             yield _held(waits, process, holder, number)
 
 

@@ -29,8 +29,8 @@ def check(look: Look) -> Outcome:
         looked_at.append(f"load average {facts.load.load1:g}")
     if facts.quota is not None:
         looked_at.append(f"a quota of {facts.quota.cpus:g} CPUs")
-    if not look.host.fs.is_live:
-        gaps += no_rates("cpu", "use of the CPUs")
+    if not look.host.fs.has_rates:
+        gaps += no_rates(look.host.fs, "cpu", "use of the CPUs")
     elif not facts.cpus:
         gaps.append(Gap("cpu", "use of the CPUs", f"{look.host.fs.proc}/stat shows none"))
     if facts.averages is None:

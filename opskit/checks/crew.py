@@ -73,7 +73,7 @@ class Crew:
         """`hung`: checks and the paths in which they hang since an earlier run."""
         self._host, self._ask, self._until_s, self._send = host, ask, until_s, send
         self._turns, self._kept = _turns_of(host, self._on_hang)
-        self._look = Look(host, (), window_s(ask.deadline_s) if host.fs.is_live else 0.0, ask.ask)
+        self._look = Look(host, (), window_s(ask.deadline_s) if host.fs.has_rates else 0.0, ask.ask)
         self._work: dict[int, _Work] = {}  # by the thread's ident
         self._before = list(hung)
         self._hung: dict[int, tuple[str, str]] = {}  # TID -> check, path
@@ -139,7 +139,7 @@ class Crew:
 
     def _begin(self, name: str) -> None:
         window = min(self._look.window_s, CHECKS[name].window_s)
-        if CHECKS[name].window_s and not window and self._host.fs.is_live:
+        if CHECKS[name].window_s and not window and self._host.fs.has_rates:
             self._fail(name, f"{self._ask.deadline_s:g} s are too short for it; raise --deadline")
             return
         suspects = tuple(dict.fromkeys(self._suspects))

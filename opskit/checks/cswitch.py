@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
 def check(look: Look) -> Outcome:
     """Judge one window. Threads are read only where some wait or a CPU is in full use."""
-    if not look.host.fs.is_live:
-        return Outcome(gaps=no_rates("cswitch", "waits for a CPU"))
+    if not look.host.fs.has_rates:
+        return Outcome(gaps=no_rates(look.host.fs, "cswitch", "waits for a CPU"))
     from opskit.analysis.cswitch.quick import judge_quickly
     from opskit.collect.cswitch.quick import look_quickly
 

@@ -18,5 +18,5 @@ def check(look: Look) -> Outcome:
     if look.pids:
         return Outcome()
     facts = collect_device_errors(look.host, look.window_s)
-    gaps = () if look.window_s else no_rates("devices", "errors in a window")
+    gaps = () if look.window_s else no_rates(look.host.fs, "devices", "errors in a window")
     return Outcome(judge_devices(facts), looked_at(facts), gaps)

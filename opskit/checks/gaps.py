@@ -22,6 +22,6 @@ def denied(fs: ProcFS, check: str, what: str, processes: int) -> list[Gap]:
     return [Gap(check, f"{what} of {plural(processes, 'process', 'processes')}", why_denied(fs))] if processes else []
 
 
-def no_rates(check: str, what: str) -> list[Gap]:
-    """What a copy cannot tell."""
-    return [Gap(check, what, "a copy has no rates")]
+def no_rates(fs: ProcFS, check: str, what: str) -> list[Gap]:
+    """What a copy cannot tell, nor a capture of one moment."""
+    return [Gap(check, what, "one sample has no rates" if fs.is_live else "a copy has no rates")]

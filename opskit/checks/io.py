@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def check(look: Look) -> Outcome:
     """Judge one window; of processes: their threads and cgroups."""
     if not look.window_s:
-        return Outcome(gaps=no_rates("io", "reads and writes"))
+        return Outcome(gaps=no_rates(look.host.fs, "io", "reads and writes"))
     quick = collect_quick(look.host, look.window_s, look.pids, is_pressed)
     gaps = [Gap("io", what, why) for what, why in quick.missing]
     return Outcome(judge_quick(quick), looked_at(quick, look.pids), gaps)

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 def check(look: Look) -> Outcome:
     """Judge one window. Of processes: the threads that are pinned to such a CPU."""
-    if not look.host.fs.is_live:
-        return Outcome(gaps=no_rates("irqs", "rates of interrupts"))
+    if not look.host.fs.has_rates:
+        return Outcome(gaps=no_rates(look.host.fs, "irqs", "rates of interrupts"))
     from opskit.analysis.irqs.judge import judge
     from opskit.collect.irqs.quick import QuickCollector
 

@@ -36,7 +36,7 @@ def _gaps(look: Look, facts: Facts) -> Iterator[Gap]:
     if facts.without:
         yield Gap("jvms", f"GC of {plural(facts.without, 'JVM')}", "without hsperfdata counters")
     if facts.pairs and not facts.window_s:
-        yield from no_rates("jvms", f"GC and throttling of {plural(len(facts.pairs), 'JVM')}")
+        yield from no_rates(look.host.fs, "jvms", f"GC and throttling of {plural(len(facts.pairs), 'JVM')}")
     if facts.left_out:
         yield Gap("jvms", plural(facts.left_out, "more JVM"), "too many for a short window: name them")
     if facts.unlike:

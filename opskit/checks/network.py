@@ -19,5 +19,5 @@ def check(look: Look) -> Outcome:
     if look.pids:
         return Outcome()
     facts = collect(look.host, look.window_s)
-    gaps = () if look.window_s else no_rates("network", "errors and drops of interfaces")
+    gaps = () if look.window_s else no_rates(look.host.fs, "network", "errors and drops of interfaces")
     return Outcome(judge(facts), [plural(facts.interfaces, "network interface")], gaps)

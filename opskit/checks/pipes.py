@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from opskit.analysis.doctor.seen import Gap, Outcome
-from opskit.checks.gaps import denied
+from opskit.checks.gaps import denied, no_rates
 from opskit.collect.pipes_quick import collect_quick
 from opskit.quantities import plural
 
@@ -19,6 +19,8 @@ def check(look: Look) -> Outcome:
     """Watch the threads that sleep in pipes for half a second. A copy has no such threads."""
     if not look.host.is_own:
         return Outcome(gaps=[Gap("pipes", "blocked pipes", "only opskit's own machine and PID namespace show them")])
+    if not look.host.fs.has_rates:
+        return Outcome(gaps=no_rates(look.host.fs, "pipes", "blocked pipes"))
     quick = collect_quick(look.host, look.pids, min(_WINDOW_S, look.window_s))
     gaps = []
     if not quick.known:

@@ -62,7 +62,7 @@ def run_checks(host: Host, ask: Request, meanwhile: Callable[[], None] = lambda:
     until_s = begun_s + max(ask.deadline_s - ask.used_s - _LAST_S, _LEAST * ask.deadline_s)
     if host.is_recorded:  # nothing there hangs or takes time
         until_s = inf
-        if host.fs.is_live:
+        if host.fs.has_rates:
             host.end_of(ask.deadline_s)  # raises NoMoreSamples: a watch ends
     host.fs.uses_nss = ask.ask
     _left[:] = [each for each in _left if each.child.reap() is None]

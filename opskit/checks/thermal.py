@@ -23,8 +23,8 @@ def check(look: Look) -> Outcome:
     from opskit.collect.host.thermal import collect
 
     facts = collect(look.host, look.window_s)
-    is_unknown = facts.slowed and not look.host.fs.is_live
-    gaps = no_rates("thermal", "whether CPUs are slowed down now") if is_unknown else ()
+    is_unknown = facts.slowed and not look.host.fs.has_rates
+    gaps = no_rates(look.host.fs, "thermal", "whether CPUs are slowed down now") if is_unknown else ()
     return Outcome(judge(facts), [*_looked_at(facts)], gaps)
 
 

@@ -18,6 +18,7 @@ from opskit.proc.files.syscall import parse_syscall
 from opskit.proc.fs import optional
 from opskit.proc.memory import ProcessMemory
 from opskit.proc.thread_names import thread_name
+from opskit.quantities import integer
 from opskit.records import NamedTuple
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 _MOST_JVMS = 50
 _MOST_THREADS = 5_000  # of a JVM; each costs a read
+_ENOUGH_LOOKS = 3  # a busy monitor may have the same holder in two of them
 _VERSION = "java.property.java.vm.version"
 
 
@@ -42,12 +44,16 @@ class Party(NamedTuple):
 
 
 class Waits(NamedTuple):
-    """What every look at a JVM showed: who waits for whom, by addresses; the threads that hold. `seconds`: from the first to the last."""
+    """What every look at a JVM showed: who waits for whom, by addresses; the threads that hold. `seconds`: from the first to the last.
+
+    `awake`: those that hold and were on a CPU meanwhile, so that they may have let go; known where the looks are too few to show it.
+    """
 
     jvm: Jvm
     seconds: float
     waits: Mapping[int, Wait]
     parties: Mapping[int, Party]
+    awake: frozenset[int] = frozenset()
 
 
 class MonitorWatch:
@@ -61,7 +67,7 @@ class MonitorWatch:
         self._watched: list[_Watched] = []
         self.closed = self.unlike = 0
         tables: dict[object, VmStructs] = {}
-        hotspot = [jvm for jvm in jvms if jvm.kind == HOTSPOT and host.fs.is_live]
+        hotspot = [jvm for jvm in jvms if jvm.kind == HOTSPOT and host.fs.has_rates]
         self.left_out = len(hotspot[_MOST_JVMS:])
         for jvm in hotspot[:_MOST_JVMS]:
             try:
@@ -87,7 +93,9 @@ class MonitorWatch:
     def result(self) -> Sequence[Waits]:
         """The JVMs in which threads wait."""
         seconds = self._host.monotonic() - self._begun_s
-        found = [Waits(each.jvm, seconds, each.waits, each.parties()) for each in self._watched if each.waits]
+        found = [
+            Waits(each.jvm, seconds, each.waits, each.parties(), each.awake()) for each in self._watched if each.waits
+        ]
         self.close()
         return found
 
@@ -103,6 +111,9 @@ class _Watched:
         self.memory = ProcessMemory(host.fs, jvm.pid)
         self.waits: dict[int, Wait] = {}
         self._looks = 0
+        self._slept: dict[
+            int, int | None
+        ] = {}  # how often each thread that holds had given up its CPU at the first look, of a capture
         self.is_crowded = False
         try:
             self._vm = self._unless_it_hangs(self._table, tables)
@@ -136,6 +147,8 @@ class _Watched:
         if self._looks:
             now = {thread: wait for thread, wait in self.waits.items() if now.get(thread) == wait}
         self.waits = now
+        if not self._looks and self.host.is_recorded:
+            self._slept = self._sleeps()
         self._looks += 1
 
     def parties(self) -> dict[int, Party]:
@@ -150,6 +163,25 @@ class _Watched:
             call = parse_syscall(text, fs.machine)
             found[thread] = Party(outer.get(tid, 0), names.get(tid) or f"thread {tid}", call and call.name)
         return found
+
+    def awake(self) -> frozenset[int]:
+        """Of a capture with few samples: the threads that hold and did not sleep all the time."""
+        if self._looks >= _ENOUGH_LOOKS:
+            return frozenset()
+        now = self._sleeps()
+        return frozenset(thread for thread, before in self._slept.items() if now.get(thread, before) != before)
+
+    def _sleeps(self) -> dict[int, int | None]:
+        fs, pid = self.host.fs, self.jvm.pid
+        tids = {wait.holder: self._monitors.tid(wait.holder) for wait in self.waits.values() if wait.holder}
+        outer = self._outer_tids() if self.jvm.ns_pid != pid else {tid: tid for tid in tids.values()}
+        found = {
+            thread: fs.maybe(parse_status, pid, "task", outer.get(tid, 0), "status") for thread, tid in tids.items()
+        }
+        return {
+            thread: status and integer(status.fields.get("voluntary_ctxt_switches", ""))
+            for thread, status in found.items()
+        }
 
     def _outer_tids(self) -> dict[int, int]:
         """Our TIDs by those that the JVM itself sees."""

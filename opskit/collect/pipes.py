@@ -123,7 +123,10 @@ class Collector:
         fills = self._fills(holders) if reach else {}
         fifos = {path: key for key, path in scan.fifo_paths.items()}
         blocks, ends = None, ask.ends or ask.fill
-        if host.is_own and ask.processes and (ends or not self.watch):  # it takes a second: -w shows who gains pipes
+        looks = (
+            host.is_own and ask.processes and (ends or not self.watch)
+        )  # it takes a second: -w shows who gains pipes
+        if looks and host.fs.has_rates:
             from opskit.collect.pipe_blocks import Watcher
 
             full = fills if ask.fill else {}
@@ -138,7 +141,10 @@ class Collector:
             in_flight=fds_in_flight(host.fs, sockets) if ask.ends and _has_one_sided(holders) else {},
             fills=fills, blocks=blocks,
             samples=self.samples,
-            notes=[*_notes(host, scan), *(_waiting(host, asked) if ask.pids and host.is_own and not ends else ())],
+            notes=[
+                *_notes(host, scan), *(_waiting(host, asked) if ask.pids and host.is_own and not ends else ()),
+                *(["who is blocked is unknown: it takes two samples"] if looks and not host.fs.has_rates else ()),
+            ],
             boot_s=host.fs.maybe(parse_boot_time, "stat") if self.watch else None,
             clock_ticks=host.clock_ticks, page_bytes=host.page_bytes,
             soft_pages=host.sysctl("fs", "pipe-user-pages-soft") if ask.owners else None,

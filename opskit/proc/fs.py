@@ -101,6 +101,11 @@ class ProcFS:
         self.replies: Replies | None = None  # what JVMs replied, of a capture: they are not asked here
         self.uses_nss = True  # users may be looked up by NSS, which asks LDAP and the like; else in /etc/passwd alone
 
+    @property
+    def has_rates(self) -> bool:
+        """Whether its counters can be read at two moments."""
+        return self.is_live
+
     def is_own(self) -> bool:
         """Whether a PID in this tree is the same process here: the tree is live, and its `self` is us in our PID namespace."""
         if not self.is_live:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 
@@ -19,7 +20,9 @@ from opskit.catalog import COMMANDS
 from opskit.commands.shared.machine import option_values, without_capture
 from opskit.commands.shared.only_live import only_live
 from opskit.host import Host
-from opskit.proc.recorded.tape import FILE, Mark, Tape
+from opskit.proc.recorded.calls import given
+from opskit.proc.recorded.fs import TapeFS
+from opskit.proc.recorded.tape import FILE, Failure, Mark, Tape
 from opskit.recorded_host import RecordedHost
 
 JVM = 40
@@ -100,6 +103,8 @@ def test_a_process_that_is_not_in_the_capture_is_no_word(capture):
         (("jvms", "--root", "/x"), "opskit: --from and --root exclude each other: choose one\n"),
         (("jvms", "--proc", "/proc"), "opskit: --from and --proc exclude each other: choose one\n"),
         (("jvms", "--from", "/other"), "opskit: --from is given twice: {} and /other; give one capture\n"),
+        (("jvms", "--from="), "opskit: --from names no file; give the file of a capture\n"),
+        (("--from", "/other", "jvms"), "opskit: --from is given twice: {} and /other; give one capture\n"),
     ],
 )
 def test_it_is_given_once_and_alone(capture, words, message):
@@ -116,6 +121,14 @@ def test_a_file_that_is_no_capture(tmp_path, name):
     assert (run.code, run.out) == (2, "")
     assert run.err.count("\n") == 1
     assert str(tmp_path) in run.err
+
+
+@pytest.mark.parametrize("number", [errno.EIO, errno.ENOENT])
+def test_a_recorded_error_is_not_one_of_the_output(capture, monkeypatch, number):
+    """A recorded error that no command expects is told as what it is, in one line."""
+    monkeypatch.setattr(TapeFS, "pids", lambda _: given(Failure(number, "no such luck"), "int"))
+    run = inprocess.run("jvms", "--from", capture)
+    assert run == (2, "", "opskit: the capture cannot answer: a question: no such luck\n")
 
 
 def _arguments(parameter):
@@ -176,6 +189,14 @@ def test_a_watch_shows_the_samples_and_ends(samples, words, blocks):
     assert f"the capture {samples[1]} has 1 sample: rates need two; capture with -c 2" in run.err
 
 
+def test_one_sample_lacks_rates_alone(samples):
+    """All else is known of a machine that was live: no check takes the capture for a copy."""
+    run = inprocess.run("doctor", "--from", samples[1], "-f", "json")
+    why = {gap["check"]: gap["reason"] for gap in json.loads(run.out)["unchecked"]}
+    assert {why[check] for check in ("cswitch", "irqs", "io", "processes")} == {"one sample has no rates"}
+    assert not [reason for reason in why.values() if "copy" in reason]
+
+
 def test_a_copy_has_no_rates(capture):
     """As with --root, and the message names the file."""
     run = inprocess.run("mem", "-w", "--from", capture)
@@ -212,7 +233,7 @@ def test_a_command_line_as_on_the_machine():
 def test_files_complete_it():
     """The shell completes the names of files."""
     for parameters in (cli.group.params, cli.group.get_command(click.Context(cli.group), "jvms").params):
-        option = next(each for each in parameters if each.name == "capture")
+        option = next(each for each in parameters if each.name == "captures")
         assert [each.type for each in option.shell_complete(click.Context(cli.group), "x")] == ["file"]
 
 

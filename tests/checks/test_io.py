@@ -87,10 +87,13 @@ def test_limits_that_are_used_up():
     assert codes(missed._replace(pressed={"/app": 0.6})) == [("io-cgroup-throttled", "warning")]
 
 
-def test_a_copy_has_no_rates():
+@pytest.mark.parametrize(("is_live", "why"), [(False, "a copy has no rates"), (True, "one sample has no rates")])
+def test_one_look_has_no_rates(is_live, why):
     """It is said."""
-    outcome = check(Look(Host.at(None, None), window_s=0.0))
-    assert [gap.reason for gap in outcome.gaps] == ["a copy has no rates"]
+    host = Host.at(None, None)
+    host.fs.is_live = is_live
+    outcome = check(Look(host, window_s=0.0))
+    assert [gap.reason for gap in outcome.gaps] == [why]
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root")

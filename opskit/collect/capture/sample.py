@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from opskit.collect.capture.counters import CGROUP, DEVICES, HOST, NETWORK, NETWORKS, PROCESS, THREAD, is_counter
 from opskit.host import scheduled_first
 from opskit.proc.cgroup.sweep import all_cgroups
+from opskit.proc.cgroup.tree import visible_levels
 from opskit.proc.fs import GONE, ids, optional
 from opskit.proc.recorded import tape as kinds
 from opskit.proc.recorded.call_samples import CallSamples
@@ -19,10 +20,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from opskit.host import Host
+    from opskit.proc.cgroup.tree import Level
     from opskit.recorded_host import RecordedHost
 
 _CONTROLLERS = ("memory", "cpu", "cpuacct", "pids", "freezer", "blkio")
 _LARGEST_PERFDATA_BYTES = 16 << 20
+_MOST_CGROUPS = 64  # of processes, where both versions are mounted
 _MOST_POSITIONS = 256  # open files of a process whose positions are read
 
 
@@ -37,7 +40,7 @@ class Sampler:
         self._fs, self._tape = machine.fs, recorded.tape
         self._pids = pids
         self._calls = CallSamples(self._tape, self._fs, self._networks())
-        self._of_host: list[str] | None = None  # those there are, known after the first sample
+        self._of_host = list(self._host_paths())  # after the first sample those that are there
         self._perfdata = [
             path for path in self._tape.answers[kinds.UNTRUSTED][0] if "/hsperfdata_" in path and is_counter(path)
         ]
@@ -59,9 +62,8 @@ class Sampler:
 
     def _pass(self, mark: int) -> None:
         read = self._reader(mark, self._fs.read_path)
-        here = self._of_host if self._of_host is not None else list(self._host_paths())
-        found = [path for path in here if read(path)]
-        if self._of_host is None:
+        found = [path for path in self._of_host if read(path)]
+        if not mark:
             self._of_host = found
         self._calls.sample(mark)
         read_perfdata = self._reader(mark, self._read_untrusted)
@@ -70,6 +72,8 @@ class Sampler:
         for path in self._positions:
             read(path)
         proc = self._fs.proc
+        for name in PROCESS:  # what opskit itself uses is left out of what the machine does
+            read(f"{proc}/self/{name}")
         for pid in self._names(proc, mark):
             for name in PROCESS:
                 read(f"{proc}/{pid}/{name}")
@@ -135,12 +139,17 @@ class Sampler:
                     inner, star, rest = name.partition("/*")
                     each_of = optional(self._fs.names_at, f"{device}/{inner}", default=[]) if star else ()
                     yield from (f"{device}/{inner}/{each}{rest}" for each in each_of) if star else (f"{device}/{name}",)
-        directories = dict.fromkeys(
-            f"{root}/{level.directory.lstrip('/')}" for each in _CONTROLLERS for level in all_cgroups(self._fs, each)
-        )
+        levels = (*(level for each in _CONTROLLERS for level in all_cgroups(self._fs, each)), *self._of_processes())
+        directories = dict.fromkeys(f"{root}/{level.directory.lstrip('/')}" for level in levels)
         for directory in directories:
             held = set(optional(self._fs.names_at, directory, default=[]))
             yield from (f"{directory}/{name}" for name in CGROUP if name in held)
+
+    def _of_processes(self) -> Iterator[Level]:
+        """The cgroups (v2) that processes are in, which the controllers of a machine with both versions do not list."""
+        each_of = {optional(self._fs.read, pid, "cgroup"): pid for pid in optional(self._fs.pids, default=[])}
+        for pid in list(each_of.values())[:_MOST_CGROUPS]:
+            yield from visible_levels(self._fs, pid, "")[0][:1]
 
     def _networks(self) -> list[str]:
         """Those of the processes that are not ours, by a path each."""

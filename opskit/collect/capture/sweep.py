@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from opskit.proc.fs import optional
+from opskit.proc.fs import ids, optional
 from opskit.proc.kernel.names import node_name
 from opskit.proc.network import our_network
 from opskit.proc.process import real_uid
 from opskit.proc.recorded.manifest import read_for_manifest
+from opskit.proc.recorded.tape import FILE, LSTAT, NAMES, Failure
 from opskit.proc.rights import our_obstacles, our_uid_map, read_rights
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from opskit.recorded_host import RecordedHost
 
 _FILES = (
@@ -29,6 +32,8 @@ _FILES = (
 )
 _LINKS = ("exe", "cwd", "root", "ns/mnt", "ns/net", "ns/pid", "ns/user", "ns/time", "ns/uts", "ns/cgroup", "ns/ipc")
 
+_WHY_DENIED = ("attr", "current")  # the profile of a security module
+
 _OF_OPSKIT = (
     node_name,
     our_network,
@@ -44,16 +49,46 @@ def sweep(recorded: RecordedHost) -> int:
     recorded.rewind()
     read_for_manifest(fs)
     pids = fs.pids()
-    for pid in pids:
+    later = list(_later(recorded))
+    for pid in (*pids, *(pid for _, pid in later)):
         for name in _FILES:
             optional(fs.read_path, fs.path(pid, name))
         for name in _LINKS:
             optional(fs.link, pid, *name.split("/"))
         optional(fs.all_fds, pid)
-        optional(fs.file_id_at, fs.path(pid))
         optional(fs.file_id, pid, "exe")
+        if isinstance(recorded.tape.answers[FILE][0].get(fs.path(pid, "maps")), Failure):
+            optional(fs.read_path, fs.path(pid, *_WHY_DENIED))
+    for pid in pids:
+        optional(fs.file_id_at, fs.path(pid))
+    for mark, pid in later:
+        _keep_whether_there(recorded, pid, mark)
     for uid in {fs.maybe(real_uid, pid, "status") for pid in pids} - {None}:
         recorded.user_name(uid or 0)
     for question in _OF_OPSKIT:
         optional(fs.calls.ask, question)
     return len(pids)
+
+
+def _later(recorded: RecordedHost) -> Iterator[tuple[int, int]]:
+    """(mark, PID) of each process that began after the first sample; it may have ended since."""
+    known: set[int] = set()
+    for mark, names in enumerate(recorded.tape.answers[NAMES]):
+        listed = names.get(recorded.fs.proc, ())
+        found = [] if isinstance(listed, Failure) else [pid for pid in ids(listed) if pid not in known]
+        known.update(found)
+        if mark:
+            yield from ((mark, pid) for pid in found)
+
+
+def _keep_whether_there(recorded: RecordedHost, pid: int, mark: int) -> None:
+    """From its sample on: where it has ended since, all that nobody asked of it is absent, and not unknown."""
+    path, source = recorded.fs.path(pid), recorded.fs.source
+    if source is None:
+        return
+    found: object
+    try:
+        found = source.file_id_at(path)
+    except OSError as error:
+        found = recorded.fs.failure_of(error, path)
+    recorded.tape.keep(LSTAT, path, found, mark)

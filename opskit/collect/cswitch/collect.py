@@ -63,7 +63,7 @@ class Collector:
     def look(self) -> Facts:
         """Read one window. Raises NoSuchProcess where the process has ended."""
         host, pid = self._host, self._ask.pid
-        begun_s = host.monotonic()
+        begun_s, begin = host.monotonic(), host.moment
         self._given.living()
         self._sweep.begin()
         if self._last is None:
@@ -73,7 +73,8 @@ class Collector:
         end_s, now_s = self._windows.end_s(begun_s), host.monotonic()
         self._sample(now_s + _PROBE * (end_s - now_s))
         moved = self._sweep.probe()
-        others = self._ask_who_runs(moved)
+        with host.looking_back(begin):
+            others = self._ask_who_runs(moved)
         handoffs = Handoffs(host, moved if pid is not None else ())
         with measuring_losses(host, self._flooded(), end_s, _MEASURES * self._ask.window_s) as losses:
             self._sample(end_s, handoffs)

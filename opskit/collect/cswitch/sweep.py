@@ -63,7 +63,7 @@ class Sweep:
         self._host, self._pids = host, pids
         self._first: dict[int, Reading] = {}
         self._switches: dict[int, tuple[float, TaskSched]] = {}
-        self._begun_s = host.monotonic()
+        self._begun_s, self._moment = host.monotonic(), host.moment
         self._online: frozenset[int] = frozenset()
         self.has_waits = any(_counts_waits(host, pid) for pid in ("self", 1))
         self._file = "schedstat" if self.has_waits else "stat"
@@ -71,26 +71,28 @@ class Sweep:
     def begin(self) -> None:
         """Read all threads, unless the end of the last window is known."""
         if not self._first:
-            self._begun_s = self._host.monotonic()
+            self._begun_s, self._moment = self._host.monotonic(), self._host.moment
             self._first = dict(self._read_all())
 
     def probe(self) -> list[Moved]:
-        """The threads that have moved since. Their switches are read now, and once more at the end."""
+        """The threads that have moved since. Their switches are read now (in a capture: of the window's begin), and once more at the end."""
         moved = []
         for tid, first in self._first.items():
             now = self._read(first.pid, tid)
             one = None if now is None or now.raw == first.raw else self._moved(tid, first, now)
             if one is not None:
                 moved.append(one)
-                if tid not in self._switches:
-                    self._read_switches(first.pid, tid)
+        with self._host.looking_back(self._moment):
+            for one in moved:
+                if one.tid not in self._switches:
+                    self._read_switches(one.pid, one.tid)
         return moved
 
     def end(self, online: frozenset[int], *, look_for_stuck: bool) -> Swept:
         """What each thread did. `online`: the CPUs. `look_for_stuck`: ask for those that wanted to run and never did."""
         self._online = online
         before, switches, begun_s = self._first, self._switches, self._begun_s
-        self._begun_s = self._host.monotonic()
+        self._begun_s, self._moment = self._host.monotonic(), self._host.moment
         last = dict(self._read_all())
         self._first, self._switches = last, {}
         found: dict[int, list[Thread]] = {}
@@ -163,8 +165,8 @@ class Sweep:
         return self._switches[tid]
 
     def _sched(self, pid: int, tid: int) -> TaskSched:
-        """Of `sched`, or of `status`, which has no migrations. Raises OSError where the thread has ended."""
-        found = self._host.fs.maybe(parse_task_sched, pid, "task", tid, "sched")
+        """Of `sched`, or of `status`, which has no migrations; the samples of a capture have `status` alone. Raises OSError where the thread has ended."""
+        found = None if self._host.is_recorded else self._host.fs.maybe(parse_task_sched, pid, "task", tid, "sched")
         if found is not None:
             return found
         fields = self._host.fs.load(parse_status, pid, "task", tid, "status").fields

@@ -51,9 +51,9 @@ class Facts(NamedTuple):
 def collect(host: Host, window_s: float) -> Facts:
     """Look for one window; at once in a copy."""
     first, waited_us, begun_s = _times(host), _waited_us(host), host.monotonic()
-    runnable = [*_runnable(host, host.end_at(begun_s + window_s))] if host.fs.is_live else []
+    runnable = [*_runnable(host, host.end_at(begun_s + window_s))] if host.fs.has_rates else []
     last, now_us = _times(host), _waited_us(host)
-    passed_s = max(host.monotonic() - begun_s, 1e-6) if host.fs.is_live else 0.0
+    passed_s = max(host.monotonic() - begun_s, 1e-6) if host.fs.has_rates else 0.0
     levels = visible_levels(host.fs, "self", "cpu")[0]
     quota = cpu_limit(host.fs, levels) if levels else None
     return Facts(

@@ -90,15 +90,15 @@ def collect_memory_pressure(
     return PressureFacts(
         elapsed_s, host.page_bytes, fs.maybe(parse_meminfo, "meminfo", default={}), _rates(before, after), machine,
         tuple(found for found in groups if found is not None), at_limit, read_zram_bytes(fs), len(own),
-        tuple(_missing(machine, window_s, pids, own)),
+        tuple(_missing(machine, window_s, pids, own, is_live=fs.is_live)),
     )  # fmt: skip
 
 
 def _missing(
-    machine: Pressure | None, window_s: float, pids: Sequence[int], own: Sequence[Level]
+    machine: Pressure | None, window_s: float, pids: Sequence[int], own: Sequence[Level], *, is_live: bool
 ) -> Iterator[tuple[str, str]]:
     if not window_s:
-        yield "swap activity and pressure", "a copy has no rates"
+        yield "swap activity and pressure", "one sample has no rates" if is_live else "a copy has no rates"
     elif pids and not own:
         yield (
             f"memory pressure of {plural(len(pids), 'process', 'processes')}",

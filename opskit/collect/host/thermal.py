@@ -97,7 +97,7 @@ def collect(host: Host, window_s: float) -> Facts:
     first, before = _throttles(fs, units), dict(_allowed(fs))
     temperatures = (*_of_zones(fs), *_of_sensors(fs))
     begun_s, passed_s = host.monotonic(), 0.0
-    if fs.is_live and (first or before):
+    if fs.has_rates and (first or before):
         host.sleep(window_s)
         passed_s = max(host.monotonic() - begun_s, 1e-6)
     last = _throttles(fs, units)

@@ -76,10 +76,10 @@ class Collector:
         scan = self._scan_given(ask.pids) if ask.pids else None
         named = self._namespaces(ask.pids)
         windows = _of_living(lambda name: self._begin(name, named[name], wanted(ask, scan)), named)
-        if host.fs.is_live:
+        if host.fs.has_rates:
             self._sample(windows, self._windows.end_s(begun_s))
         sampled_s = host.monotonic()
-        if host.fs.is_live:
+        if host.fs.has_rates:
             windows = _of_living(self._read_end, windows)
         scan = self._owners.scan(ask.pids or (() if ask.quick else host.fs.pids()))
         facts = self._facts(ask, windows, scan)
@@ -117,7 +117,7 @@ class Collector:
         return Facts(
             ask, max(window.last.at_s for window in windows) - min(window.first.at_s for window in windows),
             connections, tuple(records.listeners), closing, tuple(ends),
-            is_still=not host.fs.is_live, elsewhere=elsewhere,
+            is_still=not host.fs.has_rates, elsewhere=elsewhere,
             missing=tuple(dict.fromkeys(notes)), at_s=host.monotonic() - self._begun_s, idle=tuple(records.idle),
         )  # fmt: skip
 

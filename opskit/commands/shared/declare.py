@@ -49,11 +49,11 @@ def command(
                 host_module.be_killed_first()
             made = click.get_current_context().command
             _check_rules(made, given, exclusive, rules)
-            root, proc, capture = given.pop("root"), given.pop("proc"), given.pop("capture")
+            root, proc, captures = given.pop("root"), given.pop("proc"), given.pop("captures")
             chosen = given.pop("format_"), given.pop("output") if to_file else None, given.pop("no_color")
             out = Output.choose(*chosen, formats, plotted=plotted, unsuffixed=unsuffixed)
             kept = {key: given.pop(key) for key in ("watch", "interval", "count", "top", "user") if key in given}
-            host = open_host(root, proc, capture, watch=kept.get("watch", False))
+            host = open_host(root, proc, captures, watch=kept.get("watch", False))
             if host.is_recorded and out.findings is None:
                 from opskit.commands.shared.only_live import check_answerable
 

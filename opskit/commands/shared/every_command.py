@@ -8,7 +8,7 @@ import time
 from contextlib import redirect_stderr, redirect_stdout
 from typing import TYPE_CHECKING
 
-from opskit.catalog import CAPTURED_ASKED, COMMANDS
+from opskit.catalog import CAPTURED_ASKED, CAPTURED_WATCHED, COMMANDS
 from opskit.commands.shared.unseen import Unseen
 from opskit.errors import OpskitError, where_raised
 from opskit.proc.recorded.kept import KeptByMark
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 _DOCTOR = "doctor"
 _MOST_NAMED = 8  # processes that doctor names
+_OF_A_WINDOW = 2  # samples
 _APART_S = 0.25  # between two looks at the memory of a JVM
 
 
@@ -88,7 +89,7 @@ def run_every_command(
         run(_DOCTOR)
         found = tuple(unseen.findings)
         pids = tuple(dict.fromkeys((*jvms.pids, *named, *list(_pids_of(found))[:_MOST_NAMED])))
-        for line in every_line(jvms.pids, pids):
+        for line in (*every_line(jvms.pids, pids), *(CAPTURED_WATCHED if host.samples > _OF_A_WINDOW else ())):
             run(line)
         for line in _asked_lines(jvms.pids) if host.tape.origin.asked else ():
             host.rewind()

@@ -11,14 +11,14 @@ from opskit.host import Host
 from opskit.quantities import plural
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from opskit.recorded_host import RecordedHost
 
 _LOADED = "opskit.captured"
 
 
-def open_machine(root: str | None, proc: str | None, capture: str | None) -> Host:
+def open_machine(root: str | None, proc: str | None, captures: Sequence[str]) -> Host:
     """The host of these options, of the command or of opskit itself, or the one that is the `obj` of the outermost context.
 
     Raises UsageError, BadInput.
@@ -28,19 +28,17 @@ def open_machine(root: str | None, proc: str | None, capture: str | None) -> Hos
     if isinstance(top.obj, Host):
         return top.obj
     outer = top.params
-    captures = _given(capture, outer.get("capture"))
+    captures = tuple(dict.fromkeys((*(outer.get("captures") or ()), *captures)))
     if not captures:
         return Host.at(root or outer.get("root"), proc or outer.get("proc"))
+    if "" in captures:
+        raise UsageError("--from names no file; give the file of a capture")
     if len(captures) > 1:
         raise UsageError(f"--from is given twice: {captures[0]} and {captures[1]}; give one capture")
     for name, value in (("--root", root or outer.get("root")), ("--proc", proc or outer.get("proc"))):
         if value:
             raise UsageError(f"--from and {name} exclude each other: choose one")
     return _captured(context, captures[0])
-
-
-def _given(*values: str | None) -> list[str]:
-    return list(dict.fromkeys(value for value in values if value is not None))
 
 
 def _captured(context: click.Context, path: str) -> RecordedHost:
@@ -64,15 +62,15 @@ def line_about(host: Host) -> str:
 
 def option_values(words: Iterable[str], *names: str) -> list[str | None]:
     """The values of options in a command line that is not parsed yet."""
-    found: dict[str, str] = {}
+    found: dict[str, str | None] = {}
     rest = iter(words)
     for word in rest:
         name, _, value = word.partition("=")
         if word == "--":
             break
         if name in names:
-            found[name] = value if "=" in word else next(rest, "")
-    return [found.get(name) or None for name in names]
+            found[name] = value if "=" in word else next(rest, None)
+    return [found.get(name) for name in names]
 
 
 def without_capture(words: Iterable[str]) -> list[str]:

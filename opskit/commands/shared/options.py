@@ -115,8 +115,9 @@ _COUNT = click.IntRange(min=1)
 HOST_OPTIONS: Sequence[Callable[[F], F]] = (
     option(
         "--from",
-        "capture",
+        "captures",
         type=click.Path(),
+        multiple=True,
         metavar="CAPTURE",
         group=HOST,
         help="Read a file of opskit capture instead of this machine.",

@@ -81,13 +81,13 @@ def _uids_of(host: Host, names: Sequence[str]) -> frozenset[int]:
     return frozenset(uid for uid in uids.values() if uid is not None)
 
 
-def open_host(root: str | None, proc: str | None, capture: str | None, *, watch: bool) -> Host:
+def open_host(root: str | None, proc: str | None, captures: Sequence[str], *, watch: bool) -> Host:
     """The host of --root, --proc or --from, of the command or of opskit itself. Files that it refuses to read are counted at the end."""
     context = click.get_current_context()
     given = context.find_root().obj
     if isinstance(given, Unseen):
         return given.host
-    host = open_machine(root, proc, capture)
+    host = open_machine(root, proc, captures)
     context.call_on_close(partial(_report_refused, host))
     if watch:
         host.prove_moving("-w/--watch")

@@ -36,7 +36,7 @@ class TapeFS(ProcFS):
     def __init__(self, tape: Tape, clock: TapeClock, source: ProcFS | None = None) -> None:
         super().__init__(tape.origin.proc, tape.origin.root or "/")
         self.tape, self.clock, self.source = tape, clock, source
-        self.is_live = tape.origin.is_live and len(tape.marks) > 1  # rates exist
+        self.is_live = tape.origin.is_live
         self.has_our_root = tape.origin.has_our_root
         self.uses_nss = tape.origin.uses_nss
         self.calls = TapeCalls(self)
@@ -45,6 +45,11 @@ class TapeFS(ProcFS):
         self._is_tree = bool(tape.origin.root) or self.proc != "/proc"
         self._departed = Departed(tape, self.proc)
         self._parts = Parts(tape, self.failure_of)
+
+    @property
+    def has_rates(self) -> bool:
+        """Whether it has two samples."""
+        return self.is_live and len(self.tape.marks) > 1
 
     def is_own(self) -> bool:
         """Whether it was so on the captured machine. No PID here is one there: see Host.prove_own."""

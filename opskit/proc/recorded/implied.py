@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import posixpath
+import re
 import stat
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 _GONE = (errno.ENOENT, errno.ESRCH, errno.ENOTDIR)
 _SHOWS_ABSENCE = (FILE, LSTAT, STAT, NAMES, ENTRIES, FDS, LINK, OPENED, UNTRUSTED)
 _LONGEST_PATH = 4096
+_COMM = "/comm"
+_OF_LEADER = re.compile(r"(.*/([0-9]+))/task/\2(/comm|/fd(?:/[0-9]+)?)", re.DOTALL)  # where a thread's is the process's
 
 
 def implied(tape: Tape, kind: str, path: str, mark: int) -> Any:
@@ -35,6 +38,10 @@ def implied(tape: Tape, kind: str, path: str, mark: int) -> Any:
     if len(path) > _LONGEST_PATH or "\0" in path:
         return Failure(errno.ENOENT)
     found = _same(tape, kind, path, mark)
+    if found is None and (leader := _OF_LEADER.fullmatch(path)) is not None:
+        of_process = leader[1] + leader[3]
+        found = _find(tape, kind, of_process, mark)
+        found = _same(tape, kind, of_process, mark) if found is None else found
     return found if found is not None else _absent(tape, path, mark)
 
 
@@ -47,6 +54,8 @@ def is_listed(tape: Tape, path: str, mark: int) -> bool:
 
 def _same(tape: Tape, kind: str, path: str, mark: int) -> Any:
     """The answer to another question about the same path that says it, too."""
+    if kind == FILE and path.endswith(_COMM):
+        return _name_in(_find(tape, FILE, f"{path[: -len(_COMM)]}/stat", mark))
     if kind == NAMES:
         return _names(tape, path, mark)
     if kind == STAT:
@@ -63,6 +72,14 @@ def _same(tape: Tape, kind: str, path: str, mark: int) -> Any:
         if _is_there(at_end) and not stat.S_ISLNK(at_end.mode):
             return Failure(errno.EINVAL)
     return None
+
+
+def _name_in(stat_file: Any) -> bytes | None:
+    """The name of a process or thread as `comm` has it: `4242 (java) S` -> `java`."""
+    if not isinstance(stat_file, bytes):
+        return None
+    begin, end = stat_file.find(b"("), stat_file.rfind(b")")
+    return stat_file[begin + 1 : end] + b"\n" if 0 <= begin < end else None
 
 
 def _absent(tape: Tape, path: str, mark: int) -> Failure | None:

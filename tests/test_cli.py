@@ -9,12 +9,14 @@ import signal
 import subprocess
 import sys
 
+import click
 import pytest
 from imports import HEAVY, imported
 from terminal import on_terminal
 
 from opskit import __version__
 from opskit.catalog import COMMANDS, SYMPTOMS
+from opskit.cli import group
 
 
 def test_help_lists_every_command_by_group_and_ends_with_symptoms(inprocess):
@@ -228,6 +230,14 @@ def test_completion(words, number, completed):
         check=False,
     )
     assert (completed in done.stdout, done.stderr) == (True, "")
+
+
+@pytest.mark.parametrize(("command", "name"), [("compare", "bad"), ("compare", "good"), ("capture", "path")])
+def test_names_of_captures_are_completed(command, name):
+    """The shell completes them as files."""
+    context = click.Context(group)
+    parameter = next(each for each in group.get_command(context, command).params if each.name == name)
+    assert [each.type for each in parameter.shell_complete(context, "x")] == ["file"]
 
 
 def test_it_goes_first_when_memory_runs_out():

@@ -149,7 +149,9 @@ class Collector:
 
     def _facts(self) -> Facts:
         saved = None if self._save is None else [*self._saved]
-        return Facts([*self._samples], self._target, self.ask.live, saved, limits=self._limits)
+        return Facts(
+            [*self._samples], self._target, self.ask.live, saved, limits=self._limits, replayed=self.host.is_recorded
+        )
 
 
 def _of_capture(host: Host, jvm: Jvm, ask: Request) -> int:
@@ -159,7 +161,7 @@ def _of_capture(host: Host, jvm: Jvm, ask: Request) -> int:
     if found < 2:
         who = f"{jvm.pid} ({jvm.main})"
         raise NotSupported(
-            f"the capture has one class histogram of {who}, and one shows no growth; capture with --what histogram -c 2"
+            f"the capture has one class histogram of {who}, and one shows no growth; capture with --ask --what histogram -c 2"
         )
     return found
 

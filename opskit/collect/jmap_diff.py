@@ -70,7 +70,7 @@ class Facts(NamedTuple):
     """The histograms, in order. `jvm` None: they are from files, and the rest has no meaning.
 
     `saved`: the files with their raw text; None: they were not saved. `late`: how many came late. `error`: why a series
-    ended early.
+    ended early. `replayed`: they are those of a capture.
     """
 
     samples: Sequence[Sample]
@@ -81,6 +81,7 @@ class Facts(NamedTuple):
     interrupted: bool = False
     error: OpskitError | None = None
     limits: Limits = Limits()
+    replayed: bool = False
 
     @property
     def has_ended(self) -> bool:

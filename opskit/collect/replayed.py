@@ -11,7 +11,7 @@ from opskit.quantities import plural
 if TYPE_CHECKING:
     from opskit.host import Host
 
-_STEP_S = 1e-6  # any sleep of a capture's clock goes to the next moment at least
+_STEP_S = 1e-6  # any step of a capture's clock goes to the next moment at least
 _WHAT = {THREADS: "thread dump", HISTOGRAM: "class histogram"}
 
 
@@ -27,9 +27,9 @@ def go_to_reply(host: Host, pid: int, name: str, *, next_one: bool) -> None:
     if replies is None or not replies.all_of(pid, name):
         return
     if next_one:
-        host.sleep(_STEP_S)
+        host.step(_STEP_S)
     while not replies.is_new(pid, name):
-        host.sleep(_STEP_S)
+        host.step(_STEP_S)
 
 
 def taken_s(host: Host, pid: int, name: str) -> float:

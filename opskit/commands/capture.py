@@ -18,7 +18,8 @@ _CONTENT = "Content"
 
 @command("capture", formats=("table", "text", "json", "markdown"), needs={"what": "ask"}, to_file=False)
 @click.argument("words", metavar="[PID|NAME]...", nargs=-1)
-@option("-o", "--output", "path", metavar="FILE", group=OUTPUT, help="Write to FILE (default: HOST-TIME.tar.gz here).")
+@option("-o", "--output", "path", type=click.Path(), metavar="FILE", group=OUTPUT,
+        help="Write to FILE (default: HOST-TIME.tar.gz here).")  # fmt: skip
 @option("-c", "--count", "samples", type=click.IntRange(1, 1000), metavar="COUNT", group=SAMPLING,
         help="Take COUNT samples of all counters (2).")  # fmt: skip
 @option("-i", "--interval", "interval_s", type=Duration(), default="1s", group=SAMPLING,

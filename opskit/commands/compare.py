@@ -20,8 +20,8 @@ _MOST_WORDS = 2
 
 
 @command("compare", formats=("table", "text", "json", "markdown", "csv", "svg"), options=(TOP,), plotted=False)
-@click.argument("bad", metavar="BAD")
-@click.argument("good", metavar="GOOD")
+@click.argument("bad", metavar="BAD", type=click.Path())
+@click.argument("good", metavar="GOOD", type=click.Path())
 @option("--jvm", "words", metavar="WORD", multiple=True,
         help="Compare the JVM whose PID, main class or command line has WORD; twice: of BAD, then of GOOD.")  # fmt: skip
 def compare(run: Run, bad: str, good: str, words: tuple[str, ...]) -> int:

@@ -17,6 +17,13 @@ from ownspaces import in_own_mounts
 from opskit.commands.shared import capture_runs
 from opskit.commands.shared.capturing import make_tape
 
+from opskit import cli
+from opskit.analysis.capture.result import Captured
+from opskit.commands.shared.every_command import _run
+from opskit.commands.shared.unseen import Unseen
+from opskit.render.report import About
+from opskit.render.views import capture as view
+
 JVM = 40
 STAMP = r"[0-9]{8}T[0-9]{6}Z"
 
@@ -88,6 +95,15 @@ def test_secrets_stay_if_asked(capture, tmp_path):
         b"hunter2secret"
         in subprocess.run(["gzip", "-dc", tmp_path / "here/x.tar.gz"], capture_output=True, check=True).stdout
     )
+
+
+def test_a_bug_in_a_command_is_shown():
+    """The capture goes on; its report names the command and the error."""
+    why = _run(cli.group, Unseen(None), "limits")
+    captured = Captured("x.tar.gz", 1, 1, 0, 1, 0.0, None, without=(("limits", why), ("jvms", "no JVM runs")))
+    summary = view.report(About("web-1", "2026-11-24T01:00:00Z", "0.1.0", "opskit capture"), captured).summary
+    assert [line for line in summary if "limits" in line or "jvms" in line] == [f"not captured: limits: {why}"]
+    assert why.startswith("a bug in opskit: AttributeError: ")
 
 
 @pytest.mark.parametrize(

@@ -116,6 +116,8 @@ def test_a_deadlock_in_the_first_dump_ends_the_run(inprocess, workload, tmp_path
     )
     assert (document["sample_count"], document["ended"]) == (2, None)
     assert try_next(document["findings"], "jvm-deadlock") == f"opskit jpmp {jvm.pid} --locks"
-    document = json.loads(inprocess("jpmp", jvm.pid, 2, 0.2, "--locks", "-f", "json", *TIMEOUT).out)
-    try_next(document["findings"], "jvm-deadlock", cwd=tmp_path)
-    assert len([*(tmp_path / f"jpmp-{jvm.pid}").iterdir()]) == 3
+    place = tmp_path / "dumps"
+    document = json.loads(inprocess("jpmp", jvm.pid, 3, 0.2, "--locks", "--save", place, "-f", "json", *TIMEOUT).out)
+    assert len([*place.iterdir()]) == 3
+    [finding] = [each for each in document["findings"] if each["code"] == "jvm-deadlock"]
+    assert finding["next"] == f"opskit capture {jvm.pid} --ask"

@@ -58,7 +58,7 @@ def _one(number: int, place: Path) -> int:
     tape, captured = make_tape(host, cli.group, Wanted(interval_s=0.5, redacts=bool(number % 2)))
     made_s = time.process_time() - begun_s
     loaded = packed_and_loaded(tape, place)
-    faults = [f"{line}: {why}" for line, why in captured.without if "Error" in why]
+    faults = [f"{line}: {why}" for line, why in captured.without if "a bug" in why]
     jvms_there = [int(line.split()[1]) for line in captured_lines(captured, "jmx")]
     there = {each.code for each in captured.seen}
     lines = ["doctor --all", *every_line(jvms_there, jvms_there)]

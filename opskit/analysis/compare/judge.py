@@ -77,7 +77,7 @@ def _compare(
             if present is not None and is_known and present.class_ != MEASURED:
                 tally.found.append(_difference(present, one, other, jvm))
             elif present is not None:
-                tally.unknown.append((present.name, "one side alone has it"))
+                tally.unknown.append((present.name, "only one side has it"))
         elif one.class_ == MEASURED:
             _measure(tally, one, other, jvm)
         elif _is_same(one, other):

@@ -243,8 +243,11 @@ def _found_deadlock(facts: Facts, deadlock: Deadlock) -> Finding:
     parties = [link.thread for link in deadlock.links]
     names = [party_name(party) if party.virtual else f'"{party.name}"' for party in parties]
     evidence = "reported by the JVM" if deadlock.reported else "a cycle of waits, not reported by the JVM"
-    virtual = ["--virtual"] if any(party.virtual for party in parties) else []
-    save = None if facts.live is None else _jpmp(facts, 3, *virtual, "--save", f"jpmp-{facts.live.pid}")
+    save = None
+    if facts.live is not None and any(party.virtual for party in parties):  # which no capture has
+        save = _jpmp(facts, 3, "--virtual", "--save", f"jpmp-{facts.live.pid}")
+    elif facts.live is not None:
+        save = shell.command("opskit", "capture", facts.live.pid, "--ask")
     timed = any(link.thread.state == "TIMED_WAITING" for link in deadlock.links)
     return _deadlock(facts, names, evidence, save, timed=timed)
 

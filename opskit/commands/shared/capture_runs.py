@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from opskit.collect.capture.condition import Condition, Looked
     from opskit.commands.shared.run import Run
     from opskit.host import Host
+    from opskit.proc.recorded.tape import Tape
 
 
 class Keeping(NamedTuple):
@@ -45,14 +46,14 @@ class Keeping(NamedTuple):
         outfile.check(path if keep is None else with_time(path, "check"))
         return cls(path, keep)
 
-    def save(self, host: Host, run: Callable[[], tuple[object, Captured]]) -> Captured:
+    def save(self, host: Host, make: Callable[[], tuple[Tape, Captured]]) -> Captured:
         """Make a capture, write its file, and remove what is not kept."""
         from opskit.actions.capture_file import save_capture
         from opskit.actions.keep_last import keep_last, with_time
 
         path = self.path if self.keep is None else with_time(self.path, host.now().strftime("%Y%m%dT%H%M%SZ"))
-        tape, captured = run()
-        save_capture(tape, path)  # type: ignore[arg-type]
+        tape, captured = make()
+        save_capture(tape, path)
         removed = () if self.keep is None else tuple(keep_last(self.path, self.keep))
         return captured._replace(path=path, size_bytes=os.stat(path).st_size, removed=removed)
 

@@ -115,7 +115,7 @@ def _run(group: click.Group, unseen: Unseen, line: str) -> str | None:
     except OpskitError as error:
         return str(error)
     except Exception as error:  # noqa: BLE001  (a bug in one command must not lose the capture)
-        return f"{type(error).__name__}: {where_raised(error)}"
+        return f"a bug in opskit: {where_raised(error)}"
     return None
 
 

@@ -1,4 +1,4 @@
-"""A tape as the files of a capture (docs/captures.md), and back: `pack` and `unpack` are exact inverses.
+"""A tape as the files of a capture (docs/captures.md). `unpack` in store.py is the exact inverse of `pack`.
 
 manifest.json            who made it, where and when
 tree/PATH                each file at the first sample;  samples/N/PATH: what has changed at sample N

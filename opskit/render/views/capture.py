@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from opskit.analysis.capture.result import Captured
     from opskit.render.report import About
 
+_BUG = "a bug in opskit"
 _KINDS = {
     "variables": ("environment variable",), "options": ("option",), "properties": ("property", "properties"), "urls": ("URL",),
     "tokens": ("token",), "texts": ("text",), "copies": ("copy of these", "copies of these"),
@@ -77,7 +78,7 @@ def _verdict(captured: Captured) -> str:
 def _summary(captured: Captured) -> Iterator[str]:
     codes = _codes(captured)
     if codes:
-        yield f"doctor found {plural(len(codes), 'problem')}: {', '.join(codes)}"
+        yield f"doctor found {', '.join(codes)}"
     if captured.hidden is None:
         yield "nothing is hidden (--no-redact): the file holds passwords and tokens of all processes"
     else:
@@ -87,9 +88,9 @@ def _summary(captured: Captured) -> Iterator[str]:
         advice = "" if captured.is_root else ": run as root to have them"
         yield f"not read: the memory maps of {plural(number, 'process', 'processes')} ({reason}){advice}"
     yield from captured.notes
-    bugs = [(line, why) for line, why in captured.without if why.startswith("bug")]
-    for line, why in bugs:
-        yield f"opskit {line}: {why}"
+    for line, why in captured.without:
+        if why.startswith(_BUG):
+            yield f"not captured: {line}: {why}"
     if captured.removed:
         yield f"removed: {', '.join(map(printable, captured.removed))}"
 
@@ -99,11 +100,8 @@ def _next(captured: Captured) -> Iterator[str]:
 
 
 def _hidden(captured: Captured) -> list[tuple[str, int]]:
-    return (
-        []
-        if captured.hidden is None
-        else [(kind, number) for kind, number in captured.hidden._asdict().items() if number]
-    )
+    counted = {} if captured.hidden is None else captured.hidden._asdict()
+    return [(kind, number) for kind, number in counted.items() if number]
 
 
 def _codes(captured: Captured) -> list[str]:

@@ -18,6 +18,7 @@ from opskit.collect.compare.facts import (
     SECONDS,
     SHARE,
 )
+from opskit.jvm.dumps.class_names import to_readable
 from opskit.quantities import agreeing, duration, listed, percent, plural, signed_size, size, whole
 from opskit.records import NamedTuple
 from opskit.render.fields import COUNT as COUNTED
@@ -138,7 +139,7 @@ class Answer(NamedTuple):
 
 
 _CLASS: Sequence[Field[Growth]] = (
-    Field("name", title="class"),
+    Field("name", title="class", show=to_readable, help="as the JVM writes it"),
     Field("bytes", SIZE, title="bytes more", value=lambda row: row.bytes_diff, show=signed_size),
     Field("instances", COUNTED, title="instances more", value=lambda row: row.instances_diff),
 )  # fmt: skip
@@ -300,5 +301,7 @@ def _text(answer: Answer, top: int | None) -> Iterator[str]:
         if top and len(found) > top:
             yield f"{class_:<10}  … {len(found) - top:,} more (-n 0)"
     for each in answer.grown[: top or _MOST_CLASSES]:
-        yield printable(f"histogram   {each.name}: {signed_size(each.bytes_diff)}, {each.instances_diff:+,} instances")
+        yield printable(
+            f"histogram   {to_readable(each.name)}: {signed_size(each.bytes_diff)}, {each.instances_diff:+,} instances"
+        )
     yield from (printable(f"next: {line}") for line in answer.next)

@@ -331,7 +331,8 @@ def _cost_notes(result: Result) -> Iterator[str]:
         pauses = (", " if few is known else " to ").join(f"{pause_s * 1000:,.1f} ms" for pause_s in few)
         yield f"each histogram stopped the JVM (by hsperfdata): {pauses}"
     else:
-        yield "how long each histogram stopped the JVM is unknown: it shares no counters"
+        why = "a capture does not tell" if facts.replayed else "it shares no counters"
+        yield f"how long each histogram stopped the JVM is unknown: {why}"
     if facts.late:
         yield f"{plural(facts.late, 'histogram')} came late: taking one is slow against the interval; give a longer -i"
     if result.findings and result.proof.proves and not facts.has_ended:

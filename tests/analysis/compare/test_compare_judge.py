@@ -117,7 +117,7 @@ def test_a_newer_kernel_brings_its_parameters():
     assert [echo.key for echo in result.differences[0].echoes] == ["sysctl.vm.new"]
     result = judge(sides([mine, extra], [mine]))
     assert keys(result) == []
-    assert result.unknown == [("sysctl.vm.new", "one side alone has it")]
+    assert result.unknown == [("sysctl.vm.new", "only one side has it")]
 
 
 @pytest.mark.parametrize(

@@ -122,7 +122,7 @@ def test_a_deadlock_is_an_error_and_explains_the_locks_behind_it():
     [finding] = judge_locks(of_jvm(stuck, stuck, stuck)).findings
     assert (finding.code, finding.severity, finding.class_) == ("jvm-deadlock", "error", "stuck")
     assert '"A", "B"' in finding.summary
-    assert finding.next == "opskit jpmp 7 3 --save jpmp-7"
+    assert finding.next == "opskit capture 7 --ask"
 
 
 def test_a_cycle_that_times_out_is_a_note():

@@ -137,6 +137,7 @@ def test_histograms_of_a_capture_are_compared(running, asked):
     done = replayed(asked, "jmap-diff {}", running[21].pid)
     assert done.code == 0
     assert done.err.startswith(f"2 class histograms of {running[21].pid} (Workload) in the capture\n")
+    assert "stopped the JVM is unknown: a capture does not tell" in done.out + done.err
     live = replayed(asked, "jmap-diff {} --live", running[21].pid)
     assert (live.code, live.out) == (2, "")
     assert "--live has the JVM run a full GC, and the file is a capture" in live.err

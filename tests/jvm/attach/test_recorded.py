@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import opskit
+from opskit.collect.replayed import go_to_reply, recorded_samples
 from opskit.errors import AttachError, NotPermitted, NotSupported
 from opskit.jvm.attach.client import AttachClient
 from opskit.jvm.attach.connect import client_of
@@ -52,6 +53,19 @@ def client(**replies):
 def test_a_reply_has_the_name_of_its_command(words, name):
     """It is a file's name in an archive: letters, digits and few signs."""
     assert name_of(*words) == name
+
+
+def test_each_sample_has_the_reply_of_its_own_moment():
+    """Of four samples the third has none: the replies of the others follow each other."""
+    tape = Tape(Origin(), tuple(Mark(1.0 + number, 1.0 + number) for number in range(4)))
+    for name in ("threads", "threads-2", "threads-4"):
+        tape.keep(REPLY, f"7/{name}", name.encode())
+    host = RecordedHost(tape)
+    found = []
+    for number in range(recorded_samples(host, 7, "threads", None)):
+        go_to_reply(host, 7, "threads", next_one=number > 0)
+        found.append(host.fs.replies.find(7, "threads"))
+    assert found == [b"threads", b"threads-2", b"threads-4"]
 
 
 def test_a_live_tree_gets_a_client_that_asks():

@@ -142,6 +142,10 @@ def test_what_was_not_checked_is_grouped_by_its_reason():
     ]
     assert screen(judge(seen(gaps=gaps)), 80)[1] == "not checked: 6 things (a copy has no rates); one thing (no space)"
     assert "rates of thing 3, … 2 more (a copy has no rates); one" in screen(judge(seen(gaps=gaps)), 200)[1]
+    lacks = "the capture has no thread dump of 7: capture with --ask --what threads"
+    assert screen(judge(seen(gaps=[Gap("java-threads", "locks of 7", lacks)])), 200)[1].startswith(
+        "not checked: locks of 7 ("
+    )
     gaps.append(Gap("c", "CPUs", NOTHING_THERE))
     assert not any("CPUs" in line for line in screen(judge(seen(gaps=gaps))))
     assert f"not checked c: CPUs: {NOTHING_THERE}" in lines(judge(seen(gaps=gaps)), verbose=True)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from opskit.analysis.doctor.state import Changes
     from opskit.analysis.doctor.watched import Watched
 
-_NEEDS_ASK = "--ask"
+_NEEDS_ASK = "needs --ask"  # a capture without replies says `capture with --ask`
 _MOST_SUBJECTS = 2
 
 

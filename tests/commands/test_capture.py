@@ -14,11 +14,10 @@ import pytest
 from jvmtree import LIBJVM, PROGRAM, Tree
 from ownspaces import in_own_mounts
 
-from opskit.commands.shared import capture_runs
-from opskit.commands.shared.capturing import make_tape
-
 from opskit import cli
 from opskit.analysis.capture.result import Captured
+from opskit.commands.shared import capture_runs
+from opskit.commands.shared.capturing import make_tape
 from opskit.commands.shared.every_command import _run
 from opskit.commands.shared.unseen import Unseen
 from opskit.render.report import About

@@ -76,7 +76,14 @@ def staged():
         )  # fmt: skip
     assert done.code == 0, done
     [(tape, captured)] = made
-    lines = ["doctor -v --all", *every_line((jvm,), (jvm, writer.pid)), f"doctor {writer.pid} -v", f"jvms {jvm} -i 1"]
+    lines = [
+        "doctor -v --all",
+        *every_line((jvm,), (jvm, writer.pid)),
+        f"doctor {writer.pid} -v",
+        f"jvms {jvm} -i 1",
+        "pipes --by-user",
+        "pipes --ends",
+    ]
     lines += [line.format(jvm) for line in ASKED]
     live = Host.at(None, None)
     shown = {line: show(RecordedHost(tape, live.fs), f"{line} -f json") for line in lines}

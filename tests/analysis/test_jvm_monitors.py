@@ -65,6 +65,14 @@ def test_a_monitor_that_is_held_all_the_time():
     assert found(held, calls={9: "futex"}) == [("lock-contended", "warning", f"{said}, which sleeps in futex")]
 
 
+def test_a_holder_that_was_awake_may_have_let_go():
+    """Two samples of a capture may show the same holder of a busy monitor; a deadlock stays one."""
+    held = waits(dict.fromkeys(range(1, 9), 9), calls={9: "futex"})
+    assert list(find_waits(held._replace(awake=frozenset({9})), PROCESS)) == []
+    dead = waits({1: 2, 2: 1})._replace(awake=frozenset({1, 2}))
+    assert [each.code for each in find_waits(dead, PROCESS)] == ["jvm-deadlock"]
+
+
 @pytest.mark.parametrize("call", ["accept", "epoll_wait", "recvfrom"])
 def test_idle_threads_of_a_server_wait_for_the_one_that_accepts(call):
     [(_, severity, _)] = found(dict.fromkeys(range(1, 9), 9), calls={9: call})

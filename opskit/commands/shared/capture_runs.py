@@ -61,7 +61,7 @@ class Keeping(NamedTuple):
 def capture_once(run: Run, wanted: Wanted, place: Keeping, condition: str | None = None) -> int:
     """Make one, and show what it holds."""
     group = click.get_current_context().find_root().command
-    with Progress(run.host, "Ctrl-C writes nothing") as progress:
+    with Progress(run.host, "Ctrl-C writes nothing", long_s=0.0) as progress:
         captured = place.save(run.host, lambda: make_tape(run.host, group, wanted, progress.expect))  # type: ignore[arg-type]
     report = view.report(run.about(view.target(wanted.words)), captured._replace(condition=condition))
     run.out.emit(report)

@@ -13,6 +13,8 @@ from opskit.errors import BadInput, NotPermitted, NotSupported, OpskitError, Tar
 from opskit.proc.calls import Calls
 from opskit.proc.patient_reads import PatientReads
 from opskit.proc.recorded.answers import decode, encode
+from opskit.proc.recorded.fills import QUESTION as FILL
+from opskit.proc.recorded.fills import fill_by_other_fd
 from opskit.proc.recorded.tape import CALL, Failure
 
 if TYPE_CHECKING:
@@ -65,9 +67,12 @@ class TapeCalls(Calls):
             held = fs.tape.find(CALL, key, fs.clock.mark)
         except KeyError:
             if fs.source is None:
-                raise OSError(errno.ENODATA, NOT_CAPTURED) from None
-            held = self._put(key, ask)
-            fs.tape.keep(CALL, key, held)
+                held = fill_by_other_fd(fs.tape, *arguments[:2]) if name == FILL else None
+                if held is None:
+                    raise OSError(errno.ENODATA, NOT_CAPTURED) from None
+            else:
+                held = self._put(key, ask)
+                fs.tape.keep(CALL, key, held)
         return given(held, returns)
 
     def work_out(

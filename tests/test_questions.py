@@ -79,7 +79,7 @@ OWN_READS = {
     "proc/recorded/network.py": "asks while a capture is made",
     "proc/rights.py": "read_rights, our_uid_map, our_obstacles",
     "proc/user_files.py": "reads the user's files",
-    "checks/crew.py": "proves that doctor itself may be watched",
+    "proc/blocked.py": "whether a thread of opskit hangs",
 }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import stat
+import zlib
 from typing import TYPE_CHECKING
 
 from opskit.errors import CannotWrite
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 ENDINGS = (".tar.gz", ".tgz")
+_GZIP, _FIRST_BYTES, _FIRST_NAME = 31, 4096, b"manifest.json\0"  # 31: zlib's number for its format
 _TIME = r"-[0-9]{8}T[0-9]{6}Z(?:-[0-9]+)?"
 
 
@@ -41,7 +43,7 @@ def keep_last(path: str, most: int) -> list[str]:
 
 
 def _series(path: str) -> Iterator[str]:
-    """Our regular files of this name with a time, the oldest first."""
+    """Our captures of this name with a time, the oldest first."""
     begin, ending = _split(path)
     directory, _, stem = begin.rpartition("/")
     one = re.compile(re.escape(stem) + _TIME + re.escape(ending))
@@ -55,8 +57,17 @@ def _series(path: str) -> Iterator[str]:
             found = os.lstat(f"{where}{name}")
         except OSError:
             continue
-        if stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid():
+        if stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid() and _is_capture(f"{where}{name}"):
             yield f"{where}{name}"
+
+
+def _is_capture(path: str) -> bool:
+    """Whether its first file is that of a capture: somebody may have given another archive such a name."""
+    try:
+        with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+            return zlib.decompressobj(_GZIP).decompress(file.read(_FIRST_BYTES), _FIRST_BYTES).startswith(_FIRST_NAME)
+    except (OSError, zlib.error):
+        return False
 
 
 def _order(name: str) -> tuple[str, int]:

@@ -14,9 +14,9 @@ from opskit.catalog import CHECKS
 from opskit.checks.look import Look
 from opskit.checks.turns import Turns
 from opskit.errors import OpskitError, where_raised
+from opskit.proc.blocked import is_blocked
 from opskit.proc.cgroup.tree import parse_cgroup
 from opskit.proc.files.stat import parse_stat
-from opskit.proc.fs import ProcFS
 from opskit.proc.kept_reads import KeptReads
 from opskit.proc.process import command_name
 from opskit.records import NamedTuple
@@ -34,8 +34,6 @@ _OF_WHAT_IS_LEFT = 0.75
 _LAST = 0.3  # of the deadline: for the checks that come last
 _PART = 100  # findings in a message
 _STACK_BYTES = 1 << 20
-_ASLEEP, _UNINTERRUPTIBLE = "S", "D"
-_OF_THREADS = "futex"  # in the name of the kernel's function in which a thread waits for the interpreter
 _MOST_URGENT = "limits"  # where no thread can be started
 
 
@@ -179,7 +177,7 @@ class Crew:
     def _on_hang(self, thread: int) -> None:
         """Start a check again that hangs in a read, this time without that file. The first answer counts."""
         work, path = self._work.get(thread), self._kept.asked_by(thread)
-        if work is None or path is None or not _is_blocked(work.tid):
+        if work is None or path is None or not is_blocked(work.tid):
             return
         with self._lock:
             if work.name in self._answered or self._work.pop(thread, None) is None:  # it has ended meanwhile
@@ -243,17 +241,6 @@ def _turns_of(host: Host, on_hang: Callable[[int], None]) -> tuple[Turns, KeptRe
 
     assert isinstance(host, RecordedHost)  # noqa: S101  (is_recorded says so)
     return OneByOne(host.clock), host.fs.kept or KeptByMark(host.clock)
-
-
-def _is_blocked(tid: int) -> bool:
-    """Whether a thread of ours sleeps in the kernel; one that waits for a CPU or for another thread of ours does not hang."""
-    ours = ProcFS()
-    where = (ours.maybe(str, "self", "task", tid, "wchan") or "").strip()
-    stat = ours.maybe(parse_stat, "self", "task", tid, "stat")
-    if stat is None or stat.state == _UNINTERRUPTIBLE:
-        return True
-    # It may have run between the two reads: then it has no such place.
-    return stat.state == _ASLEEP and where not in ("", "0") and _OF_THREADS not in where
 
 
 def _is_suspicious(finding: Finding) -> bool:

@@ -8,7 +8,7 @@ import click
 
 from opskit.commands.shared.declare import command
 from opskit.commands.shared.options import OUTPUT, SAMPLING, Duration, option
-from opskit.errors import NotSupported, UsageError
+from opskit.errors import NotSupported
 
 if TYPE_CHECKING:
     from opskit.commands.shared.run import Run
@@ -46,15 +46,18 @@ def capture(
 ) -> int:
     """Save what every command reads to a file: later `opskit --from FILE COMMAND` shows what it would have shown."""
     from opskit.collect.capture.replies import parse_what
+    from opskit.collect.given_pids import GivenPids
     from opskit.collect.targets import resolve_process
     from opskit.commands.shared.capture_runs import Keeping, capture_once, capture_when
     from opskit.commands.shared.capturing import Wanted
+    from opskit.proc.patient_reads import PatientReads
 
     if run.host.is_recorded:
         raise NotSupported("capture: this is a capture already; copy the file")
-    if not interval_s:
-        raise UsageError("-i 0: give the time between two samples, such as 1s")
+    if run.host.fs.is_live:
+        run.host.fs.kept = PatientReads()
     pids = tuple(dict.fromkeys(resolve_process(run.host, word, "capture") for word in words))
+    GivenPids(run.host, pids, "capture")  # they exist
     wanted = Wanted(
         words, pids, samples or (2 if run.host.fs.is_live else 1), interval_s, parse_what(what) if ask else (), not no_redact
     )  # fmt: skip

@@ -71,7 +71,7 @@ class KeptReads:
 
     def ask(self, path: str, call: Callable[..., T], *arguments: object) -> T:
         """call(*arguments), which reads this path now. Raises Hangs where another thread hangs in it."""
-        if self._refused and not self._refused.isdisjoint(_keys(path)):
+        if self._refused and not self._refused.isdisjoint(keys_of(path)):
             raise Hangs(path)
         self.before_read()
         thread = threading.get_ident()
@@ -87,13 +87,14 @@ class KeptReads:
 
     def refuse(self, path: str) -> None:
         """Let nobody read this path any more, nor the memory of the same process."""
-        self._refused.add(_keys(path)[-1])
+        self._refused.add(keys_of(path)[-1])
 
 
 def _is_steady(path: str) -> bool:
     return path[path.rfind("/") + 1 :] in _STEADY and "/task/" not in path
 
 
-def _keys(path: str) -> list[str]:
+def keys_of(path: str) -> list[str]:
+    """The path; of a process's memory also `/proc/PID`."""
     found = _OF_PROCESS.match(path)
     return [path, found[1]] if found else [path]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 
 import pytest
 
 from opskit.actions.keep_last import keep_last, with_time
 
+CAPTURE = gzip.compress(b"manifest.json\0")
 STAMP = "20261124T01020{}Z"
 
 
@@ -33,9 +35,12 @@ def test_only_older_files_of_the_series_are_removed(tmp_path):
         "x-check.tar.gz",
     ]
     for name in (*ours, *others):
-        (tmp_path / name).touch()
+        (tmp_path / name).write_bytes(CAPTURE)
     (tmp_path / f"x-{STAMP.format(5)}.tar.gz").symlink_to(tmp_path / others[0])
     (tmp_path / f"x-{STAMP.format(6)}.tar.gz").mkdir()
+    others += [f"x-{STAMP.format(7)}.tar.gz", f"x-{STAMP.format(8)}.tar.gz"]  # no captures
+    (tmp_path / others[-2]).write_bytes(gzip.compress(b"mine"))
+    (tmp_path / others[-1]).write_bytes(b"manifest.json")
     assert keep_last(f"{tmp_path}/x.tar.gz", 2) == [f"{tmp_path}/{name}" for name in ours[:3]]
     assert keep_last(f"{tmp_path}/x.tar.gz", 2) == []
     left = {each.name for each in tmp_path.iterdir()}
@@ -48,13 +53,13 @@ def test_series_in_the_current_directory(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     names = [f"x-{STAMP.format(number)}.tgz" for number in range(2)]
     for name in names:
-        (tmp_path / name).touch()
+        (tmp_path / name).write_bytes(CAPTURE)
     assert keep_last("x.tgz", 1) == names[:1]
 
 
 def test_files_of_another_user_stay(tmp_path, root_only):
     """Root removes its own captures alone."""
     for number in range(3):
-        (tmp_path / f"x-{STAMP.format(number)}.tar.gz").touch()
+        (tmp_path / f"x-{STAMP.format(number)}.tar.gz").write_bytes(CAPTURE)
     os.chown(tmp_path / f"x-{STAMP.format(0)}.tar.gz", 65534, 65534)
     assert keep_last(f"{tmp_path}/x.tar.gz", 1) == [f"{tmp_path}/x-{STAMP.format(1)}.tar.gz"]

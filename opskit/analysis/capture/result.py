@@ -15,7 +15,7 @@ class Captured(NamedTuple):
     """A file that was written. `hidden` None: nothing was redacted. `unread`: files that could not be read, by reason.
 
     `without`: (command line, why it gave nothing); `notes`: JVMs that were not asked, and why. `seen`: what doctor found.
-    `is_root`: root made it.
+    `is_root`: root made it. `hanging`: files that were left out, since reading them hangs.
     """
 
     path: str
@@ -32,3 +32,4 @@ class Captured(NamedTuple):
     condition: str | None = None
     removed: tuple[str, ...] = ()
     is_root: bool = False
+    hanging: tuple[str, ...] = ()

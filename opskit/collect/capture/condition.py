@@ -7,12 +7,16 @@ from typing import TYPE_CHECKING
 
 from opskit.catalog import CHECKS, FINDINGS
 from opskit.collect.capture.found_by import checks_of
-from opskit.errors import BadInput, NotSupported, UsageError
+from opskit.errors import BadInput, NoSuchProcess, NotSupported, UsageError
 from opskit.jvm.discover import HOTSPOT, find_jvms
 from opskit.jvm.perfdata.counters import counts_new_objects, gc_work, heap
 from opskit.jvm.perfdata.stop_clock import STOP_COUNTERS, CounterReader, stopped_s
-from opskit.proc.files.cpu_times import parse_cpu_times
+from opskit.proc.cgroup.limits import cpu_limit
+from opskit.proc.cgroup.tree import visible_levels
+from opskit.proc.files.cpu_times import parse_cpu_list, parse_cpu_times, read_online_cpus
 from opskit.proc.files.pressure import NONE_HERE, parse_pressure, waiting_share
+from opskit.proc.files.stat import parse_stat
+from opskit.proc.files.status import parse_status
 from opskit.quantities import decimal, percent
 from opskit.records import NamedTuple
 
@@ -28,6 +32,7 @@ _VALUE = re.compile(r"\s*(cpu|stopped|heap|psi\.(?:cpu|memory|io))\s*(>=?)\s*([0
 _FINDING = re.compile(r"\s*finding\s*=\s*([a-z][a-z0-9-]*)\s*")
 JVMS_EVERY_S = 10.0  # JVMs that have started since are found
 FINDING_EVERY_S = 10.0
+_ENDED = "it ended while it was watched"
 
 
 class Condition(NamedTuple):
@@ -84,7 +89,7 @@ class Looked(NamedTuple):
 def watcher(host: Host, condition: Condition, pids: Sequence[int]) -> Callable[[], Looked]:
     """Gives a function that looks once. Raises NotSupported where the machine cannot tell."""
     if condition.name == "cpu":
-        share: Callable[[], float | None] = _Cpu(host).share
+        share: Callable[[], float | None] = _CpuOf(host, pids).share if pids else _Cpu(host).share
     elif condition.name.startswith("psi."):
         share = _Pressure(host, condition.name[4:]).share
     else:
@@ -112,6 +117,45 @@ class _Cpu:
         self._before = now
         total = sum(each.total_ticks for each in spent)
         return 1 - sum(each.idle_ticks for each in spent) / total if total else None
+
+
+class _CpuOf:
+    """The highest share that a process uses of the CPUs that it may use: its affinity and its cgroup's quota, between two looks."""
+
+    def __init__(self, host: Host, pids: Sequence[int]) -> None:
+        self._host = host
+        self._cpus = {pid: self._usable(pid) for pid in pids}
+        self._before = self._read()
+
+    def _usable(self, pid: int) -> float:
+        fs = self._host.fs
+        status = fs.maybe(parse_status, pid, "status")
+        allowed = parse_cpu_list(status.fields.get("Cpus_allowed_list", "")) if status else None
+        online = read_online_cpus(fs)
+        cpus = len((allowed or frozenset(online)).intersection(online)) or len(online)
+        levels, _ = visible_levels(fs, pid, "cpu")
+        quota = cpu_limit(fs, levels).cpus if levels else None
+        return min(cpus, quota) if quota else cpus
+
+    def _read(self) -> dict[tuple[int, int], tuple[int, float]]:
+        """Ticks and when they were read, by PID and start time. Raises NoSuchProcess when all have ended."""
+        found = {}
+        for pid in self._cpus:
+            stat = self._host.fs.maybe(parse_stat, pid, "stat")
+            if stat is not None:
+                found[pid, stat.start_ticks] = stat.user_ticks + stat.system_ticks, self._host.monotonic()
+        if not found:
+            raise NoSuchProcess(next(iter(self._cpus)), _ENDED)
+        return found
+
+    def share(self) -> float | None:
+        before, self._before = self._before, self._read()
+        shares = [
+            (ticks - before[key][0]) / self._host.clock_ticks / (at_s - before[key][1]) / self._cpus[key[0]]
+            for key, (ticks, at_s) in self._before.items()
+            if key in before and at_s > before[key][1]
+        ]
+        return min(1.0, max(shares)) if shares else None
 
 
 class _Pressure:
@@ -161,6 +205,8 @@ class _Jvms:
     def share(self) -> float | None:
         if self._host.monotonic() >= self._due_s:
             self._find()
+            if self._pids and not self._jvms:
+                raise NoSuchProcess(self._pids[0], _ENDED)
         self._before, self._now = self._now, {}
         shares = [self._measure(jvm.pid, perf) for jvm in self._jvms if (perf := self._read(jvm)) is not None]
         return max((share for share in shares if share is not None), default=None)

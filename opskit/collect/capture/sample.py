@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from opskit.collect.capture.counters import CGROUP, DEVICES, HOST, NETWORK, NETWORKS, PROCESS, THREAD, is_counter
 from opskit.host import scheduled_first
 from opskit.proc.cgroup.sweep import all_cgroups
-from opskit.proc.cgroup.tree import visible_levels
+from opskit.proc.cgroup.tree import cgroup_mounts, visible_levels
 from opskit.proc.fs import GONE, ids, optional
 from opskit.proc.recorded import tape as kinds
 from opskit.proc.recorded.call_samples import CallSamples
@@ -140,7 +140,9 @@ class Sampler:
                     each_of = optional(self._fs.names_at, f"{device}/{inner}", default=[]) if star else ()
                     yield from (f"{device}/{inner}/{each}{rest}" for each in each_of) if star else (f"{device}/{name}",)
         levels = (*(level for each in _CONTROLLERS for level in all_cgroups(self._fs, each)), *self._of_processes())
-        directories = dict.fromkeys(f"{root}/{level.directory.lstrip('/')}" for level in levels)
+        roots = [mount.mount_point for mount in cgroup_mounts(self._fs, "1")]
+        every = (*roots, *(level.directory for level in levels))
+        directories = dict.fromkeys(f"{root}/{each.lstrip('/')}" for each in every)
         for directory in directories:
             held = set(optional(self._fs.names_at, directory, default=[]))
             yield from (f"{directory}/{name}" for name in CGROUP if name in held)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from opskit.proc.cgroup.io import device_limits
+from opskit.proc.cgroup.memory import memory_groups
+from opskit.proc.cgroup.sweep import cgroups_of
 from opskit.proc.fs import ids, optional
 from opskit.proc.kernel.names import node_name
 from opskit.proc.network import our_network
@@ -15,6 +18,7 @@ from opskit.proc.rights import our_obstacles, our_uid_map, read_rights
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from opskit.proc.recorded.fs import TapeFS
     from opskit.recorded_host import RecordedHost
 
 _FILES = (
@@ -57,6 +61,7 @@ def sweep(recorded: RecordedHost) -> int:
             optional(fs.link, pid, *name.split("/"))
         optional(fs.all_fds, pid)
         optional(fs.file_id, pid, "exe")
+        optional(fs.read_path, fs.path(pid, "task", pid, "comm"))
         if isinstance(recorded.tape.answers[FILE][0].get(fs.path(pid, "maps")), Failure):
             optional(fs.read_path, fs.path(pid, *_WHY_DENIED))
     for pid in pids:
@@ -67,6 +72,9 @@ def sweep(recorded: RecordedHost) -> int:
         recorded.user_name(uid or 0)
     for question in _OF_OPSKIT:
         optional(fs.calls.ask, question)
+    _cgroups(fs, pids)
+    for device in fs.names_root("sys", "dev", "block"):
+        fs.maybe_root(str, "sys", "dev", "block", device, "uevent")
     return len(pids)
 
 
@@ -92,3 +100,11 @@ def _keep_whether_there(recorded: RecordedHost, pid: int, mark: int) -> None:
     except OSError as error:
         found = recorded.fs.failure_of(error, path)
     recorded.tape.keep(LSTAT, path, found, mark)
+
+
+def _cgroups(fs: TapeFS, pids: list[int]) -> None:
+    """The limits of the cgroups of all processes."""
+    by_group = {fs.maybe(str, pid, "cgroup"): pid for pid in pids}
+    memory_groups(fs, cgroups_of(fs, by_group.values(), "memory"))
+    for controller in ("blkio", "io"):
+        device_limits(fs, cgroups_of(fs, by_group.values(), controller))

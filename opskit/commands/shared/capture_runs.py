@@ -11,6 +11,7 @@ from opskit.commands.shared.capturing import Wanted, make_tape
 from opskit.commands.shared.output import exit_code
 from opskit.commands.shared.progress import Progress
 from opskit.errors import UsageError
+from opskit.host import scheduled_first
 from opskit.records import NamedTuple
 from opskit.render.views import capture as view
 
@@ -61,7 +62,8 @@ class Keeping(NamedTuple):
 def capture_once(run: Run, wanted: Wanted, place: Keeping, condition: str | None = None) -> int:
     """Make one, and show what it holds."""
     group = click.get_current_context().find_root().command
-    with Progress(run.host, "Ctrl-C writes nothing") as progress:
+    # A machine whose CPUs are overloaded is captured, too: before somebody restarts what overloads them.
+    with scheduled_first(), Progress(run.host, "Ctrl-C writes nothing", long_s=0.0) as progress:
         captured = place.save(run.host, lambda: make_tape(run.host, group, wanted, progress.expect))  # type: ignore[arg-type]
     report = view.report(run.about(view.target(wanted.words)), captured._replace(condition=condition))
     run.out.emit(report)
@@ -75,22 +77,29 @@ def capture_when(run: Run, wanted: Wanted, place: Keeping, text: str) -> int:
     condition = parse_condition(text)
     run.host.prove_moving("--when")
     look, every_s = _watch(run, wanted, condition)
+    first_s = 0.0 if condition.code else every_s  # a share needs two readings
     while True:
-        _wait(run, condition, look, every_s, holds=True)
+        _wait(run, condition, look, first_s, every_s, holds=True)
         code = capture_once(run, wanted, place, condition.text)
         if place.keep is None:
             return code
-        _wait(run, condition, look, every_s, holds=False)
+        _wait(run, condition, look, every_s, every_s, holds=False)
+        first_s = every_s
 
 
-def _wait(run: Run, condition: Condition, look: Callable[[], Looked], every_s: float, *, holds: bool) -> None:
+def _wait(
+    run: Run, condition: Condition, look: Callable[[], Looked], first_s: float, every_s: float, *, holds: bool
+) -> None:
+    """Look until it holds or, the other way round, holds no longer. `first_s`: until the first look."""
     with Progress(run.host, "Ctrl-C ends it") as line:
+        run.host.sleep(first_s)
         while True:
-            run.host.sleep(every_s)
             seen = look()
             if seen.holds == holds:
                 return
-            line.say(f"waiting for {condition.text}: {seen.said}")
+            what = "waiting for" if holds else "waiting for the end of"
+            line.say(f"{what} {condition.text}: {seen.said}")
+            run.host.sleep(every_s)
 
 
 def _watch(run: Run, wanted: Wanted, condition: Condition) -> tuple[Callable[[], Looked], float]:

@@ -8,9 +8,11 @@ from opskit.analysis.capture.result import Captured
 from opskit.collect.capture.origin import origin_of
 from opskit.collect.capture.sample import Sampler
 from opskit.collect.capture.sweep import sweep
-from opskit.commands.shared.every_command import run_every_command
+from opskit.commands.shared.every_command import Ran, run_every_command
+from opskit.commands.shared.in_thread import in_thread
 from opskit.errors import NotSupported
 from opskit.jvm.discover import find_jvms
+from opskit.proc.patient_reads import PatientReads
 from opskit.proc.recorded.tape import FILE, Failure, Mark, Tape
 from opskit.recorded_host import RecordedHost
 from opskit.records import NamedTuple
@@ -54,23 +56,24 @@ def make_tape(
     def before_sample(number: int) -> None:
         progress(f"sample {number} of {ask.samples}", (ask.samples - number) * ask.interval_s + 1.0)
 
+    def record() -> tuple[Ran, int]:
+        Sampler(host, recorded, pids).take(ask.interval_s, before_sample)
+        again = RecordedHost(tape, host.fs)  # at the moments of the samples
+        ran = run_every_command(group, again, ask.pids, progress=lambda line: progress(f"running {line}", 1.0))
+        progress("reading every process", 0.5)
+        return ran, sweep(again)
+
     notes: Sequence[str] = ()
-    if (
-        ask.what
-    ):  # before the samples: their rates are without its pauses, and their threads with a listener that it starts
+    if ask.what:  # before the samples: rates are without its pauses, and samples have the listeners that it starts
         from opskit.collect.capture.replies import ask_jvms
 
         notes = ask_jvms(host, tape, asked, ask.what, ask.interval_s, lambda what: progress(what, 1.0))
-    Sampler(host, recorded, pids).take(ask.interval_s, before_sample)
-    recorded = RecordedHost(tape, host.fs)  # at the moments of the samples
-    ran = run_every_command(group, recorded, ask.pids, progress=lambda line: progress(f"running {line}", 1.0))
-    progress("reading every process", 0.5)
-    processes = sweep(recorded)
+    ran, processes = in_thread(record)
     hidden = _redacted(tape) if ask.redacts else None
     first, last = tape.marks[0], tape.marks[-1]
     return tape, Captured(
         "", 0, processes, len(jvms), len(tape.marks), last.monotonic_s - first.monotonic_s, hidden,
-        _unread(tape), tuple(ran.without), tuple(notes), tuple(ran.findings), is_root=host.is_root,
+        _unread(tape), tuple(ran.without), tuple(notes), tuple(ran.findings), is_root=host.is_root, hanging=_hanging(host),
     )  # fmt: skip
 
 
@@ -88,3 +91,8 @@ def _unread(tape: Tape) -> tuple[tuple[str, int], ...]:
         if isinstance(answer, Failure) and answer.errno in (1, 13) and path.endswith(("/maps", "/environ"))
     }
     return (("permission denied", len(denied)),) if denied else ()
+
+
+def _hanging(host: Host) -> tuple[str, ...]:
+    """Files that were left out."""
+    return tuple(host.fs.kept.hung) if isinstance(host.fs.kept, PatientReads) else ()

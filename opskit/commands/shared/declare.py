@@ -10,6 +10,7 @@ from opskit import host as host_module
 from opskit.commands.shared.options import HOST_OPTIONS, OUTPUT, WINDOWED, format_options
 from opskit.commands.shared.output import Output
 from opskit.commands.shared.run import Run, open_host
+from opskit.commands.shared.unseen import Unseen
 from opskit.errors import UsageError
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ def command(
         ]
 
         def call(**given: Any) -> int:
-            if not writes_nothing:
+            if not (writes_nothing or isinstance(click.get_current_context().find_root().obj, Unseen)):
                 host_module.be_killed_first()
             made = click.get_current_context().command
             _check_rules(made, given, exclusive, rules)

@@ -19,8 +19,11 @@ _LONG_S = 2.0  # shorter runs show nothing
 class Progress:
     """Counts down while the host sleeps, in a `with` block."""
 
-    def __init__(self, host: Host, on_interrupt: str = "Ctrl-C prints what there is so far") -> None:
-        self._on_interrupt = on_interrupt
+    def __init__(
+        self, host: Host, on_interrupt: str = "Ctrl-C prints what there is so far", *, long_s: float = _LONG_S
+    ) -> None:
+        """`on_interrupt`: what Ctrl-C does. `long_s`: shorter runs show nothing."""
+        self._on_interrupt, self._long_s = on_interrupt, long_s
         self._host, self._sleep = host, host.sleep
         self._begun_s = host.monotonic()
         self._what, self._ends_s = "", 0.0
@@ -42,7 +45,7 @@ class Progress:
     def expect(self, what: str, left_s: float) -> None:
         """Show what is being done, and how long the whole run still takes."""
         self._what, self._ends_s = what, self._host.monotonic() + left_s
-        if sys.stderr.isatty() and (self._is_shown or left_s > _LONG_S):
+        if sys.stderr.isatty() and (self._is_shown or left_s > self._long_s):
             self._show()
 
     def sampled(self, number: int, samples: int, interval_s: float) -> None:

@@ -11,7 +11,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from opskit.errors import BadInput, NotPermitted, NotSupported, OpskitError, TargetTimeout
 from opskit.proc.calls import Calls
+from opskit.proc.patient_reads import PatientReads
 from opskit.proc.recorded.answers import decode, encode
+from opskit.proc.recorded.fills import QUESTION as FILL
+from opskit.proc.recorded.fills import fill_by_other_fd
 from opskit.proc.recorded.tape import CALL, Failure
 
 if TYPE_CHECKING:
@@ -30,6 +33,7 @@ _ERRORS: dict[str, Callable[[str], OpskitError]] = {
     "NotSupported": NotSupported,
     "TargetTimeout": TargetTimeout,
 }
+_PATH, _NAMESPACE = '"/', "/ns/"  # in a key: what is asked about a file may hang; a namespace is that of a thread
 _to_json = json.JSONEncoder(separators=(",", ":")).encode
 
 
@@ -63,9 +67,12 @@ class TapeCalls(Calls):
             held = fs.tape.find(CALL, key, fs.clock.mark)
         except KeyError:
             if fs.source is None:
-                raise OSError(errno.ENODATA, NOT_CAPTURED) from None
-            held = self._put(ask)
-            fs.tape.keep(CALL, key, held)
+                held = fill_by_other_fd(fs.tape, *arguments[:2]) if name == FILL else None
+                if held is None:
+                    raise OSError(errno.ENODATA, NOT_CAPTURED) from None
+            else:
+                held = self._put(key, ask)
+                fs.tape.keep(CALL, key, held)
         return given(held, returns)
 
     def work_out(
@@ -86,9 +93,12 @@ class TapeCalls(Calls):
 
         return TapeNetwork(self, path)
 
-    def _put(self, ask: Callable[[Any], Any]) -> Any:
+    def _put(self, key: str, ask: Callable[[Any], Any]) -> Any:
+        source = self._fs.source
         try:
-            return kept_of(ask(self._fs.source))
+            if source is not None and isinstance(source.kept, PatientReads) and _PATH in key and _NAMESPACE not in key:
+                return kept_of(source.kept.ask(key, ask, source))
+            return kept_of(ask(source))
         except (OSError, OpskitError) as error:
             return kept_of(error)
 

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 from opskit.proc.copied_files import LARGEST_COPIED_BYTES, check_has_root, largest_copied_bytes
 from opskit.proc.file_id import FileId, check_untrusted
 from opskit.proc.fs import LARGEST_BYTES, ProcFS, Refused, largest_bytes
+from opskit.proc.kept_reads import Hangs
+from opskit.proc.patient_reads import PatientReads
 from opskit.proc.recorded import tape as kinds
 from opskit.proc.recorded.calls import TapeCalls
 from opskit.proc.recorded.departed import Departed
@@ -235,17 +237,24 @@ class TapeFS(ProcFS):
 
     def _recorded(self, kind: str, key: str, ask: Callable[[Any], Any]) -> Any:
         try:
-            answer = ask(self.source)
+            answer = self._put(kind, key, ask, self.source)
         except OSError as error:
             answer = self.failure_of(error, key)
         self.tape.keep(kind, key, answer)
         return answer
 
+    def _put(self, kind: str, key: str, ask: Callable[..., Any], *arguments: Any) -> Any:
+        """ask(*arguments); a source that is patient may raise Hangs."""
+        reads = self.source.kept if self.source is not None else None
+        if isinstance(reads, PatientReads):
+            return reads.ask(key, ask, *arguments, follows=kind == kinds.STAT)
+        return ask(*arguments)
+
     def failure_of(self, error: OSError, path: str) -> Failure:
         """An error of the source, as it is kept."""
         number = error.errno or errno.EIO
         is_refused = isinstance(error, PermissionError) and number not in (errno.EACCES, errno.EPERM)
-        is_counted = self.source is not None and path in self.source.refused
+        is_counted = isinstance(error, Hangs) or (self.source is not None and path in self.source.refused)
         return Failure(
             number, None if error.strerror == os.strerror(number) else error.strerror, is_refused, is_counted
         )
@@ -253,7 +262,7 @@ class TapeFS(ProcFS):
     def _record_untrusted(self, source: ProcFS, directory: str, name: str, limit_bytes: int) -> None:
         path = f"{directory}/{name}"
         try:
-            found, data = source.read_untrusted(directory, name, limit_bytes)
+            found, data = self._put(kinds.UNTRUSTED, path, source.read_untrusted, directory, name, limit_bytes)
         except OSError as error:
             if error.errno != errno.EFBIG:  # that depends on the limit: the size is kept instead
                 self.tape.keep(kinds.UNTRUSTED, path, self.failure_of(error, path))
@@ -272,7 +281,7 @@ class TapeFS(ProcFS):
         if known is not None and not isinstance(known, Failure) and len(known) >= most:
             return list(known[:most])
         try:
-            names = tuple(source.names_at(path, most))
+            names = tuple(self._put(kinds.SOME, path, source.names_at, path, most))
         except OSError as error:
             self.tape.keep(kinds.NAMES, path, self.failure_of(error, path))
         else:

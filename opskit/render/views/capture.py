@@ -44,6 +44,7 @@ DOCUMENT: Sequence[Field[Captured]] = (
     Field("condition", TEXT, help="of --when"),
     Field("hidden", records(_HIDDEN), value=lambda row: None if row.hidden is None else _hidden(row), help="null: --no-redact"),
     Field("unread", records(_UNREAD), help="processes that could not be read"),
+    Field("hanging", list_of(TEXT), value=lambda row: list(row.hanging), help="files that were left out, since reading them hangs"),
     Field("without", records(_WITHOUT), help="commands that cannot be asked of this capture"),
     Field("not_asked", list_of(TEXT), value=lambda row: list(row.notes), help="JVMs that were not asked, and why"),
     Field("problems", list_of(TEXT), value=lambda row: _codes(row), help="codes of what doctor found"),
@@ -87,6 +88,9 @@ def _summary(captured: Captured) -> Iterator[str]:
     for reason, number in captured.unread:
         advice = "" if captured.is_root else ": run as root to have them"
         yield f"not read: the memory maps of {plural(number, 'process', 'processes')} ({reason}){advice}"
+    if captured.hanging:
+        files = plural(len(captured.hanging), "file")
+        yield f"left out, since reading them hangs: {files}, the first: {printable(captured.hanging[0])}"
     yield from captured.notes
     for line, why in captured.without:
         if why.startswith(_BUG):

@@ -7,7 +7,7 @@ import pytest
 from opskit.catalog import CHECKS, FINDINGS
 from opskit.collect.capture.condition import parse_condition, watcher
 from opskit.collect.capture.found_by import checks_of
-from opskit.errors import NotSupported, UsageError
+from opskit.errors import NoSuchProcess, NotSupported, UsageError
 from opskit.host import Host
 from opskit.proc.treefs import TreeFS
 
@@ -70,6 +70,24 @@ def test_cpu(tmp_path):
     assert look() == (False, "cpu unknown")
     tree(tmp_path, stat=CPU.format(100, 150))
     assert look() == (False, "cpu 20 %")
+
+
+def test_cpu_of_processes(tmp_path):
+    """The highest share of the CPUs that a process may use; the machine's is another question. It ends with the last of them."""
+
+    def stat(ticks):
+        return f"7 (x) R 1 7 7 0 -1 0 0 0 0 0 {ticks} 0 0 0 20 0 1 0 55 0 0" + " 0" * 30
+
+    files = {"7__stat": stat(0), "7__status": "Name:\tx\nCpus_allowed_list:\t0\n"}
+    host = tree(tmp_path, **files)
+    host.clock_ticks = 100
+    look = watcher(host, parse_condition("cpu>80"), (7,))
+    (tmp_path / "proc/7/stat").write_text(stat(90))
+    assert look() == (True, "cpu 90 %")
+    assert look() == (False, "cpu 0 %")
+    (tmp_path / "proc/7/stat").unlink()
+    with pytest.raises(NoSuchProcess, match="it ended while it was watched"):
+        look()
 
 
 def test_pressure(tmp_path):

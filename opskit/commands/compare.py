@@ -65,6 +65,7 @@ def _picture(run: Run, result: Result) -> Report:
     """The differential flame graph of the thread dumps. Raises NotSupported where a capture has none."""
     from opskit.analysis.jpmp.judge import Weighing, judge
     from opskit.collect.compare.dumps import thread_dumps
+    from opskit.render.views import compare as view
     from opskit.render.views.jpmp.report import View, profile_report
 
     with_dumps = [pair for pair in result.pairs if pair.bad.dumps and pair.good.dumps]
@@ -72,4 +73,5 @@ def _picture(run: Run, result: Result) -> Report:
         raise UsageError("-o x.svg draws two JVMs, and none are compared; choose one with --jvm WORD")
     pair = (with_dumps or result.pairs)[0]
     facts, how = thread_dumps(pair.bad, pair.good, _names(result)), Weighing()
-    return profile_report(run.about(), facts, how, judge(facts, how), View("svg"))
+    drawn = profile_report(run.about(), facts, how, judge(facts, how), View("svg"))
+    return drawn._replace(exit_code=view.exit_code(result))

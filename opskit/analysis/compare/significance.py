@@ -14,7 +14,7 @@ POINTS = 0.05  # of a share: five percentage points
 RELATIVE = 0.30  # of the larger value
 _FLOORS = {SHARE: POINTS, CPUS: POINTS, PER_S: 20.0, BYTES: 64 << 20, BYTES_PER_S: 1 << 20, SECONDS: 0.002, COUNT: 20.0}
 # Of these an idle machine has thousands, and a load of another kind other ones: only a large difference says something.
-_OWN_FLOORS = {"host.switches": 20_000.0, "host.pswpin": 50.0, "host.pswpout": 50.0, "host.TcpExt.ListenOverflows": 1.0, "host.compact_stall": 50.0, "jvm.rss": 512 << 20}  # fmt: skip
+_OWN_FLOORS = {"host.switches": 20_000.0, "host.pswpin": 50.0, "host.pgmajfault": 50.0, "host.pswpout": 50.0, "host.TcpExt.ListenOverflows": 1.0, "host.compact_stall": 50.0, "jvm.rss": 512 << 20}  # fmt: skip
 _SIGMAS = 3.0
 # Counts below this are bursts as likely as a rate: events of a kernel come in groups.
 _BURST = 4.0

@@ -53,11 +53,13 @@ def _grown(result: Result) -> list[Growth]:
 
     for pair in result.pairs:
         if pair.bad.histogram is not None and pair.good.histogram is not None:
+            from opskit.analysis.compare.significance import is_grown
             from opskit.analysis.jmap_diff.judge import judge
             from opskit.analysis.jmap_diff.names import Choice
 
             facts = histograms(pair.bad, pair.good, _names(result))
-            return [] if facts is None else judge(facts, Choice()).first(None)
+            found = None if facts is None else judge(facts, Choice())
+            return [] if found is None else [each for each in found.first(None) if is_grown(each, found.found.total)]
     return []
 
 
@@ -74,4 +76,4 @@ def _picture(run: Run, result: Result) -> Report:
     pair = (with_dumps or result.pairs)[0]
     facts, how = thread_dumps(pair.bad, pair.good, _names(result)), Weighing()
     drawn = profile_report(run.about(), facts, how, judge(facts, how), View("svg"))
-    return drawn._replace(exit_code=view.exit_code(result))
+    return drawn._replace(exit_code=view.exit_code(result, _grown(result)))

@@ -34,7 +34,7 @@ _FOLLOWS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("jvm.cpus", _PROCESSORS), ("process.affinity", ("cgroup.cpuset", "host.cpus")), ("cgroup.cpuset", ("host.cpus",)),
     ("jvm.gc_threads", ("jvm.collector", *_PROCESSORS)), ("jvm.compiler_threads", (*_PROCESSORS, "jvm.jdk")),
     ("jvm.collector", (*_PROCESSORS, *_MEMORY, "jvm.jdk")), ("jvm.heap_max", (*_MEMORY, "jvm.collector")),
-    ("process.nodes", ("host.nodes",)), ("process.zone", ("host.time_zone",)),
+    ("process.nodes", ("host.nodes",)), ("process.zone", ("host.time_zone", "host.zone_rule")), ("host.zone_rule", ("host.time_zone",)),
     ("property.user.timezone", ("process.zone",)), ("variable.TZ", ("process.zone",)),
     ("object.libjemalloc*", ("variable.LD_PRELOAD",)), ("object.libtcmalloc*", ("variable.LD_PRELOAD",)),
     ("object.ld*", ("object.libc",)), ("object.lib[cmr]", ("host.os",)), ("object.libpthread", ("object.libc", "host.os")),

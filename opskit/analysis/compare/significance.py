@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from opskit.collect.compare.facts import BYTES, BYTES_PER_S, COUNT, CPUS, PER_S, SECONDS, SHARE
 
 if TYPE_CHECKING:
+    from opskit.analysis.jmap_diff.compare import Growth
     from opskit.collect.compare.facts import Fact
 
 POINTS = 0.05  # of a share: five percentage points
@@ -69,6 +70,13 @@ def _is_proven(bad: Fact, good: Fact) -> bool:
         return False
     since, same = bad.since - good.since, (bad.since - good.since) * (float(bad.value) - float(good.value)) > 0
     return same and abs(since) >= POINTS and abs(since) >= RELATIVE * max(bad.since, good.since)
+
+
+def is_grown(one: Growth, heap: Growth) -> bool:
+    """Whether a class has at least 30 % more or less than before, and this is at least 5 points of the heap."""
+    apart = abs(one.bytes_diff)
+    heap_bytes = max(heap.bytes, heap.bytes - heap.bytes_diff)
+    return apart >= POINTS * heap_bytes and apart >= RELATIVE * max(one.bytes, one.bytes - one.bytes_diff)
 
 
 def size_of(bad: Fact, good: Fact) -> float:

@@ -125,6 +125,9 @@ def _system(host: Host) -> Iterator[Fact]:
     zone = _zone(host)
     if zone:
         yield Fact("host.time_zone", HOST, "clock", "time zone", zone)
+    rule = _zone_rule(host)
+    if rule:
+        yield Fact("host.zone_rule", HOST, "clock", "rule of the time zone", rule)
     release = host.fs.maybe_root(parse_release, "etc", "os-release", default={})
     if release.get("PRETTY_NAME"):
         yield Fact("host.os", HOST, "system", "operating system", release["PRETTY_NAME"][:100])
@@ -140,10 +143,12 @@ def _zone(host: Host) -> str | None:
     target = optional(fs.root_links, "etc", default={}).get("localtime", "")
     if "/zoneinfo/" in target:
         return target.rpartition("/zoneinfo/")[2][:100]
-    text = fs.maybe_root(str, "etc", "localtime", default="")
-    if text.startswith("TZif"):
-        return text.rstrip("\n").rpartition("\n")[2][:100] or None
-    return _text(host, "etc", "timezone")
+    return _zone_rule(host) or _text(host, "etc", "timezone")
+
+
+def _zone_rule(host: Host) -> str | None:
+    text = host.fs.maybe_root(str, "etc", "localtime", default="")
+    return text.rstrip("\n").rpartition("\n")[2][:100] or None if text.startswith("TZif") else None
 
 
 def _disks(host: Host) -> Iterator[Fact]:

@@ -148,13 +148,13 @@ DOCUMENT: Sequence[Field[Answer]] = (
     Field("good", record(_SIDE), value=lambda answer: answer.result.facts.good),
     Field("jvms", records(_PAIR), value=lambda answer: answer.result.pairs, help="the JVMs that were compared"),
     Field("not_paired", records(_UNPAIRED), value=lambda answer: answer.result.unpaired, help="JVMs without one to compare with"),
-    Field("measured", value=lambda answer: _measured(answer.result), help="different, alike, or unknown: one side has no rates"),
+    Field("measured", value=lambda answer: "different" if answer.grown else _measured(answer.result), help="different, alike, or unknown: one side has no rates"),
     Field("differences", records(DIFFERENCE), value=lambda answer: answer.rows),
     Field("equal", COUNTED, value=lambda answer: answer.result.equal, help="facts that are the same"),
     Field("within_noise", COUNTED, value=lambda answer: answer.result.noise, help="measured values that differ by less than 5 points or 30 %"),
     Field("identity", COUNTED, value=lambda answer: answer.result.own, help="facts that name a machine or process, and were left out"),
     Field("not_compared", records(_GAP), value=lambda answer: answer.result.unknown),
-    Field("histogram", records(_CLASS), value=lambda answer: answer.grown, help="classes of which BAD's heap holds more or less, where both captures have a histogram"),
+    Field("histogram", records(_CLASS), value=lambda answer: answer.grown, help="classes of which BAD's heap holds at least 30 % more or less, and 5 points of the heap, where both captures have a histogram"),
     Field("next", list_of(TEXT), value=lambda answer: [*answer.next]),
 )  # fmt: skip
 
@@ -187,9 +187,9 @@ def _explanation(result: Result, key: str, jvm: int | None) -> str:
     )
 
 
-def _verdict(result: Result, rows: Sequence[Row]) -> Iterator[str]:
+def _verdict(result: Result, rows: Sequence[Row], grown: Sequence[Growth]) -> Iterator[str]:
     bad, good = result.facts.bad, result.facts.good
-    if not rows:
+    if not rows and not grown:
         yield f"{bad.label} and {good.label} are alike: {plural(result.equal, 'value')} {agreeing(result.equal, 'is', 'are')} equal, {result.noise:,} within noise"
         if result.unpaired:
             yield f"not all is known: {plural(len(result.unpaired), 'JVM')} without a counterpart {agreeing(len(result.unpaired), 'was', 'were')} not compared"
@@ -201,10 +201,13 @@ def _verdict(result: Result, rows: Sequence[Row]) -> Iterator[str]:
     machine = [row for row in rows if row.difference.class_ == HOST]
     if measured:
         yield "measured: " + "; ".join(_sentence(row) for row in measured[:_MOST_IN_VERDICT])
-    elif result.has_rates:
-        yield "no measured symptom differs"
-    else:
+    elif not result.has_rates:
         yield "what is measured is unknown: rates need two samples on both sides"
+    elif not grown:
+        yield "no measured symptom differs"
+    if grown:
+        shown = [f"{each.name} {signed_size(each.bytes_diff)}" for each in grown]
+        yield f"objects in the heap, bad - good: {listed(shown, _MOST_IN_VERDICT)}"
     causes = list(dict.fromkeys(cause for row in measured for cause in row.explained_by))
     if causes:
         yield "may be explained by: " + listed(causes, _MOST_IN_VERDICT, "; ")
@@ -262,9 +265,9 @@ def _lines_about(result: Result) -> Iterator[str]:
     yield rest
 
 
-def exit_code(result: Result) -> int:
+def exit_code(result: Result, grown: Sequence[Growth]) -> int:
     """1 where something differs."""
-    return int(bool(result.differences))
+    return int(bool(result.differences or grown))
 
 
 def report(about: About, result: Result, top: int | None = None, grown: Sequence[Growth] = ()) -> Report:
@@ -280,8 +283,8 @@ def report(about: About, result: Result, top: int | None = None, grown: Sequence
     if grown:
         blocks.append(Block(_CLASS, grown[: top or _MOST_CLASSES], len(grown), "histogram (bad - good)", details=True))
     return Report(
-        about, blocks, [*_verdict(result, rows)], [*_lines_about(result)], summary=[f"next: {line}" for line in answer.next],
-        text=lambda: _text(answer, top), sheet=lambda: sheet(DIFFERENCE[:11], rows), document=(DOCUMENT, answer), exit_code=exit_code(result),
+        about, blocks, [*_verdict(result, rows, grown)], [*_lines_about(result)], summary=[f"next: {line}" for line in answer.next],
+        text=lambda: _text(answer, top), sheet=lambda: sheet(DIFFERENCE[:11], rows), document=(DOCUMENT, answer), exit_code=exit_code(result, grown),
     )  # fmt: skip
 
 
@@ -289,7 +292,7 @@ def _text(answer: Answer, top: int | None) -> Iterator[str]:
     """Lines for grep: verdict, then `class  name: bad / good  (more)`, and the next commands."""
     from opskit.escape import printable
 
-    yield from (printable(line) for line in _verdict(answer.result, answer.rows))
+    yield from (printable(line) for line in _verdict(answer.result, answer.rows, answer.grown))
     for class_ in CLASSES:
         found = [row for row in answer.rows if row.difference.class_ == class_]
         for row in found[: top or None]:

@@ -31,23 +31,24 @@ _AREAS = ("JDK", "collector", "heap", "flags", "cgroup", "limits", "scheduling",
 class _Tally:
     """The differences so far, and how many facts are no difference."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, has_rates: bool) -> None:
         self.found: list[Difference] = []
         self.equal = self.noise = self.own = 0
         self.unknown: list[tuple[str, str]] = []
+        self.has_rates = has_rates
 
 
 def judge(facts: Facts, words: Sequence[str] = ()) -> Result:
     """Compare the machines, and the JVMs that belong together. Raises NotComparable."""
     pairs, unpaired = pair_jvms(facts, words)
-    tally = _Tally()
     sides = facts.bad, facts.good
+    has_rates = all(side.window_s > 0 for side in sides)
+    tally = _Tally(has_rates=has_rates)
     _compare(tally, facts.bad.known, facts.good.known, None, (sides[0].identity, sides[1].identity))
     for number, pair in enumerate(pairs):
         own = tuple((*side.identity, *jvm.identity) for side, jvm in zip(sides, pair))
         _compare(tally, pair.bad.known, pair.good.known, number, (own[0], own[1]))
     folded = _of_all_jvms(_explained(_folded(tally.found)), pairs)
-    has_rates = all(side.window_s > 0 for side in sides)
     unknown = [(f"{what} ({side.label})", why) for side in sides for what, why in side.known.missing if why != NO_RATES]
     unknown += [(f"rates and shares of {side.label}", NO_RATES) for side in sides if side.window_s <= 0]
     unknown += [
@@ -81,7 +82,7 @@ def _compare(
                 is_known = is_known and key not in ((good if one is None else bad).off_line or ())
             if present is not None and is_known and present.class_ != MEASURED:
                 tally.found.append(_difference(present, one, other, jvm))
-            elif present is not None:
+            elif present is not None and (tally.has_rates or present.class_ != MEASURED):
                 tally.unknown.append((present.name, "only one side has it"))
         elif one.class_ == MEASURED:
             _measure(tally, one, other, jvm)

@@ -23,6 +23,8 @@ _FACTORS = {"host.switches": 2.0, "host.pgmajfault": 2.0, "jvm.rss": 2.0}
 # How full something is says nothing before it is nearly full.
 _ONLY_ABOVE = {"host.memory_used": 0.85, "host.swap_used": 0.25, "jvm.memory_share": 0.8, "jvm.fds_share": 0.5}
 _BUSY = 0.3  # of a disk
+# Requests of an idle disk come in bursts: their time varies by milliseconds.
+_LONG_S, _MANY = 0.01, 100
 _WHOLE = 0.5  # a share of the window that needs no second proof
 # Of these more is work, and not a symptom.
 NEUTRAL = ("host.switches", "jvm.disk_read_bytes", "jvm.disk_written_bytes", "jvm.cpu", "jvm.rss", "jvm.threads")
@@ -57,9 +59,11 @@ def _is_proven(bad: Fact, good: Fact) -> bool:
     if bad.events is None or good.events is None:
         return True
     total = bad.events + good.events
-    if bad.unit in (PER_S, SECONDS):
-        return bad.unit == SECONDS or abs(bad.events - good.events) > _SIGMAS * sqrt(_BURST * total)
     apart = abs(float(bad.value) - float(good.value))
+    if bad.unit == SECONDS:
+        return apart >= _LONG_S or min(bad.events, good.events) >= _MANY
+    if bad.unit == PER_S:
+        return abs(bad.events - good.events) > _SIGMAS * sqrt(_BURST * total)
     if apart >= _WHOLE:
         return True
     # A share of n events is off by about one part in the root of n.

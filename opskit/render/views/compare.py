@@ -82,7 +82,7 @@ class Row(NamedTuple):
         echoes = self.difference.echoes
         if not echoes:
             return ""
-        return "with it: " + listed([_echo(each) for each in echoes], _MOST_ECHOES)
+        return "with it: " + listed(list(dict.fromkeys(map(_echo, echoes))), _MOST_ECHOES)
 
 
 def _echo(echo: Echo) -> str:

@@ -7,7 +7,7 @@ from comparing import jvm, machine, setting, share, sides, throttled_sides
 
 from opskit.analysis.compare.judge import judge
 from opskit.analysis.compare.pairing import NotComparable
-from opskit.collect.compare.facts import PER_S, Facts
+from opskit.collect.compare.facts import PER_S, SECONDS, Facts
 
 
 def keys(result):
@@ -42,6 +42,8 @@ def test_a_share_differs_by_five_points_and_30_percent(bad, good, differs):
         (share("jvm.gc", 0.2, events=40), share("jvm.gc", 0.0, events=0), True),
         (share("jvm.gc", 0.9, events=1), share("jvm.gc", 0.0, events=0), True),
         (share("host.cpu.user", 0.6, low=0.3, high=0.9), share("host.cpu.user", 0.3, low=0.1, high=0.5), False),
+        (share("disk.a.await", 0.006, SECONDS, events=25), share("disk.a.await", 0.001, SECONDS, events=400), False),
+        (share("disk.a.await", 0.006, SECONDS, events=300), share("disk.a.await", 0.001, SECONDS, events=400), True),
         (share("host.memory_used", 0.6), share("host.memory_used", 0.2), False),
     ],
 )
@@ -193,7 +195,7 @@ def test_options_of_variables_are_unknown_where_those_cannot_be_read():
     good = good._replace(known=good.known._replace(off_line=None))
     result = judge(Facts(facts.bad._replace(jvms=(bad,)), facts.good._replace(jvms=(good,))))
     assert keys(result) == ["flag.B"]
-    assert result.unknown == [("flag.A", "one side alone has it")]
+    assert result.unknown == [("flag.A", "only one side has it")]
 
 
 def test_what_was_redacted_or_is_unknown_is_no_difference():

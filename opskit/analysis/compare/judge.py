@@ -11,6 +11,7 @@ from opskit.analysis.compare.pairing import pair_jvms
 from opskit.analysis.compare.result import Difference, Echo, Result
 from opskit.analysis.compare.significance import NEUTRAL, differ, size_of
 from opskit.collect.compare.facts import CLASSES, CONFIGURED, MEASURED, NO_RATES
+from opskit.quantities import decimal
 from opskit.words import HIDDEN
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ _MOST_UNKNOWN = 200
 # Kinds of facts whose text may hold names of the machine.
 _WITH_NAMES = ("property", "agent", "flag", "boot", "mount", "jvm_mount", "variable", "sysctl")
 _SAME_MEMORY = 0.02
+_OF_MEMORY = frozenset(("host.memory", "jvm.heap_max"))
 # The order of configured differences: what explains most stands first.
 _AREAS = ("JDK", "collector", "heap", "flags", "cgroup", "limits", "scheduling", "environment", "kernel", "sysctl", "mounts", "libraries", "process", "properties", "CPU", "memory", "clock", "disk", "system")  # fmt: skip
 
@@ -113,9 +115,17 @@ def _difference(fact: Fact, bad: Fact | None, good: Fact | None, jvm: int | None
 
 
 def _is_same(one: Fact, other: Fact) -> bool:
-    if one.key == "host.memory":  # what the firmware and the kernel keep for themselves varies
-        return abs(float(one.value) - float(other.value)) < _SAME_MEMORY * max(float(one.value), float(other.value))
-    return one.value == other.value
+    if one.value == other.value:
+        return True
+    # What the firmware and the kernel keep for themselves varies, and with it all defaults that are shares of the memory.
+    if one.key != "host.memory" and (one.key.startswith("flag.") or not _OF_MEMORY.intersection(causes_of(one.key))):
+        return False
+    numbers = [[decimal(word) for word in str(fact.value).split()] for fact in (one, other)]
+    return len(numbers[0]) == len(numbers[1]) and all(map(_are_near, *numbers))
+
+
+def _are_near(one: float | None, other: float | None) -> bool:
+    return one is not None and other is not None and abs(one - other) <= _SAME_MEMORY * max(abs(one), abs(other))
 
 
 def _is_hidden(fact: Fact) -> bool:

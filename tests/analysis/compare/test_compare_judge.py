@@ -164,6 +164,22 @@ def test_other_properties_are_a_difference(key, bad, good):
     assert keys(judge(sides(jvm_bad=[setting(key, bad)], jvm_good=[setting(key, good)]))) == [key]
 
 
+@pytest.mark.parametrize(
+    ("key", "bad", "good", "differs"),
+    [
+        ("sysctl.kernel.threads-max", "190112", "190020", False),
+        ("sysctl.net.ipv4.tcp_mem", "284580 379440 569160", "284500 379400 569100", False),
+        ("sysctl.net.ipv4.tcp_mem", "284580 379440 569160", "4096 379400 569100", True),
+        ("sysctl.vm.swappiness", "60", "61", True),
+        ("jvm.heap_max", 6_308_233_216, 6_306_136_064, False),
+        ("flag.MaxHeapSize", 1000 << 20, 1010 << 20, True),
+    ],
+)
+def test_defaults_that_are_shares_of_the_memory_vary_with_it(key, bad, good, differs):
+    """Two machines of one size never have the same number of bytes."""
+    assert bool(keys(judge(sides([setting(key, bad)], [setting(key, good)])))) is differs
+
+
 def test_what_all_jvms_share_is_one_row():
     """Four JVMs with another limit are one cause; what only one has is a row of its own."""
     limits = [[setting("limit.RLIMIT_NOFILE", top, "limits")] for top in (512, 4096)]

@@ -15,6 +15,8 @@ from taping import sampled
 from opskit.analysis.compare.judge import judge
 from opskit.collect.compare import sides as compared_sides
 from opskit.collect.compare.collect import collect_side
+from opskit.collect.compare.libraries import jar_facts
+from opskit.collect.compare.options import options_of
 from opskit.host import Host
 from opskit.proc.recorded.packing import capture_chunks
 from opskit.proc.recorded.tape import REPLY
@@ -52,6 +54,23 @@ def pair():
     with ExitStack() as stack:
         options = ((*SERIAL, "-Dserver.id=one"), other, (*SERIAL, "-Dserver.id=three"))
         yield tuple(stack.enter_context(jvms.running("sleep=1", options=each)).pid for each in options)
+
+
+def test_jars_of_the_class_path_are_compared_wherever_they_are():
+    """Also in /tmp; of those that are only open, the absence says nothing."""
+    facts, whole = jar_facts(["/tmp/x/guava-31.1.jar", "/opt/app.jar"], ["/opt/plugin-2.jar", "/tmp/copy-1.jar"])
+    assert whole
+    assert {(each.key, each.value) for each in facts} == {
+        ("jar.guava", "31.1"),
+        ("jar.app", "no version"),
+        ("open_jar.plugin", "2"),
+    }
+
+
+def test_options_that_the_counters_cut_off_are_those_of_the_command_line():
+    """The counter of the options holds 1,024 bytes."""
+    words = ["java", f"-Dx={'y' * 1100}", "-Xmx64m", "Main"]
+    assert options_of(words, ["JAVA_TOOL_OPTIONS=-Xint"], " ".join(words[1:])[:1024]) == ["-Xint", *words[1:3]]
 
 
 def rows(ran):

@@ -75,5 +75,5 @@ def _picture(run: Run, result: Result) -> Report:
         raise UsageError("-o x.svg draws two JVMs, and none are compared; choose one with --jvm WORD")
     pair = (with_dumps or result.pairs)[0]
     facts, how = thread_dumps(pair.bad, pair.good, _names(result)), Weighing()
-    drawn = profile_report(run.about(), facts, how, judge(facts, how), View("svg"))
+    drawn = profile_report(run.about(), facts, how, judge(facts, how), View("svg", has_options=False))
     return drawn._replace(exit_code=view.exit_code(result, _grown(result)))

@@ -29,7 +29,7 @@ def mount_facts(fs: ProcFS, reader: object = None) -> list[Fact]:
     mounts = next((found for pid in readers if (found := fs.maybe(parse_mountinfo, pid, "mountinfo", default=[]))), [])
     by_point = {mount.mount_point: mount for mount in mounts if not _is_left_out(mount)}
     return [
-        Fact(f"mount.{point}", CONFIGURED, "mounts", f"mount {point}", _shown(mount))
+        Fact(f"mount.{point}", CONFIGURED, "mounts", f"{point} (mount)", _shown(mount))
         for point, mount in list(by_point.items())[:_MOST]
     ]
 

@@ -53,11 +53,13 @@ def _grown(result: Result) -> list[Growth]:
 
     for pair in result.pairs:
         if pair.bad.histogram is not None and pair.good.histogram is not None:
+            from opskit.analysis.compare.significance import is_grown
             from opskit.analysis.jmap_diff.judge import judge
             from opskit.analysis.jmap_diff.names import Choice
 
             facts = histograms(pair.bad, pair.good, _names(result))
-            return [] if facts is None else judge(facts, Choice()).first(None)
+            found = None if facts is None else judge(facts, Choice())
+            return [] if found is None else [each for each in found.first(None) if is_grown(each, found.found.total)]
     return []
 
 
@@ -65,6 +67,7 @@ def _picture(run: Run, result: Result) -> Report:
     """The differential flame graph of the thread dumps. Raises NotSupported where a capture has none."""
     from opskit.analysis.jpmp.judge import Weighing, judge
     from opskit.collect.compare.dumps import thread_dumps
+    from opskit.render.views import compare as view
     from opskit.render.views.jpmp.report import View, profile_report
 
     with_dumps = [pair for pair in result.pairs if pair.bad.dumps and pair.good.dumps]
@@ -72,4 +75,5 @@ def _picture(run: Run, result: Result) -> Report:
         raise UsageError("-o x.svg draws two JVMs, and none are compared; choose one with --jvm WORD")
     pair = (with_dumps or result.pairs)[0]
     facts, how = thread_dumps(pair.bad, pair.good, _names(result)), Weighing()
-    return profile_report(run.about(), facts, how, judge(facts, how), View("svg"))
+    drawn = profile_report(run.about(), facts, how, judge(facts, how), View("svg", has_options=False))
+    return drawn._replace(exit_code=view.exit_code(result, _grown(result)))

@@ -15,6 +15,8 @@ from taping import sampled
 from opskit.analysis.compare.judge import judge
 from opskit.collect.compare import sides as compared_sides
 from opskit.collect.compare.collect import collect_side
+from opskit.collect.compare.libraries import jar_facts
+from opskit.collect.compare.options import options_of
 from opskit.host import Host
 from opskit.proc.recorded.packing import capture_chunks
 from opskit.proc.recorded.tape import REPLY
@@ -48,10 +50,27 @@ def test_every_format(form, golden):
 @pytest.fixture(scope="module")
 def pair():
     """Two JVMs that differ in collector and heap, and a third one like the first."""
-    other = ("-XX:+UseG1GC", "-Xmx128m", "-Dserver.id=two")
+    other = ("-XX:+UseG1GC", "-Xmx128m", "-Dserver.id=two", "-Xlog:gc:stderr:time", "-XX:+UnlockDiagnosticVMOptions")
     with ExitStack() as stack:
         options = ((*SERIAL, "-Dserver.id=one"), other, (*SERIAL, "-Dserver.id=three"))
         yield tuple(stack.enter_context(jvms.running("sleep=1", options=each)).pid for each in options)
+
+
+def test_jars_of_the_class_path_are_compared_wherever_they_are():
+    """Also in /tmp; of those that are only open, the absence says nothing."""
+    facts, whole = jar_facts(["/tmp/x/guava-31.1.jar", "/opt/app.jar"], ["/opt/plugin-2.jar", "/tmp/copy-1.jar"])
+    assert whole
+    assert {(each.key, each.value) for each in facts} == {
+        ("jar.guava", "31.1"),
+        ("jar.app", "no version"),
+        ("open_jar.plugin", "2"),
+    }
+
+
+def test_options_that_the_counters_cut_off_are_those_of_the_command_line():
+    """The counter of the options holds 1,024 bytes."""
+    words = ["java", f"-Dx={'y' * 1100}", "-Xmx64m", "Main"]
+    assert options_of(words, ["JAVA_TOOL_OPTIONS=-Xint"], " ".join(words[1:])[:1024]) == ["-Xint", *words[1:3]]
 
 
 def rows(ran):
@@ -63,7 +82,11 @@ def rows(ran):
 def test_two_jvms_differ_in_what_was_planted(pair, inprocess):
     """The collector with its pools and threads is a row, the heap another; names and PIDs are none."""
     ran = inprocess("compare", "live", "live", "--jvm", pair[0], "--jvm", pair[1], "-f", "json")
-    assert rows(ran) == [("configured", "jvm.collector"), ("configured", "jvm.heap_max")]
+    assert rows(ran) == [
+        ("configured", "jvm.collector"),
+        ("configured", "jvm.heap_max"),
+        ("configured", "switch.-Xlog:gc"),
+    ]
     assert ran.code == 1
 
 
@@ -108,11 +131,12 @@ def test_thread_dumps_are_drawn_and_histograms_listed(pair, captures, tmp_path, 
     """A differential flame graph, and the classes that BAD holds more of."""
     picture = tmp_path / "diff.svg"
     ran = inprocess("compare", *captures, "--jvm", pair[0], "-o", picture)
-    assert ran.code == 0, ran.err
+    assert ran.code == 1, ran.err  # the heap differs
     assert "app.Slow.run" in picture.read_text()
     assert "app.Fast.run" in picture.read_text()
     ran = inprocess("compare", *captures, "--jvm", pair[0], "-f", "text")
     assert "histogram   app.Order: +12.5 KiB, +800 instances" in ran.out
+    assert "objects in the heap, bad - good: app.Order +12.5 KiB" in ran.out
     assert "-o diff.svg" in ran.out
     ran = inprocess("compare", *captures, "--jvm", pair[1], "-o", tmp_path / "none.svg")
     assert ran.code == 2

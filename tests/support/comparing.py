@@ -42,7 +42,18 @@ def jvm(pid=7, main="Main", *facts, command=None, line=""):
 
 def machine(label="x.tgz", *facts, jvms=(), name="web-1", window_s=1.0):
     """A machine with these facts."""
-    return Machine(label, "capture", name, "2026-11-24T00:00:00Z", 2, window_s, known(*facts), tuple(jvms), (name,))
+    return Machine(
+        label,
+        "capture",
+        name,
+        "2026-11-24T00:00:00Z",
+        2,
+        window_s,
+        known(*facts),
+        tuple(jvms),
+        (name,),
+        options=("--from", label),
+    )
 
 
 def sides(bad=(), good=(), *, jvm_bad=None, jvm_good=None, window_s=1.0):

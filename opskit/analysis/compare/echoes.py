@@ -34,7 +34,7 @@ _FOLLOWS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("jvm.cpus", _PROCESSORS), ("process.affinity", ("cgroup.cpuset", "host.cpus")), ("cgroup.cpuset", ("host.cpus",)),
     ("jvm.gc_threads", ("jvm.collector", *_PROCESSORS)), ("jvm.compiler_threads", (*_PROCESSORS, "jvm.jdk")),
     ("jvm.collector", (*_PROCESSORS, *_MEMORY, "jvm.jdk")), ("jvm.heap_max", (*_MEMORY, "jvm.collector")),
-    ("process.nodes", ("host.nodes",)), ("process.zone", ("host.time_zone",)),
+    ("process.nodes", ("host.nodes",)), ("process.zone", ("host.time_zone", "host.zone_rule")), ("host.zone_rule", ("host.time_zone",)),
     ("property.user.timezone", ("process.zone",)), ("variable.TZ", ("process.zone",)),
     ("object.libjemalloc*", ("variable.LD_PRELOAD",)), ("object.libtcmalloc*", ("variable.LD_PRELOAD",)),
     ("object.ld*", ("object.libc",)), ("object.lib[cmr]", ("host.os",)), ("object.libpthread", ("object.libc", "host.os")),
@@ -66,6 +66,7 @@ _FOLLOWS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("host.pressure.io", ("disk.*.busy", "host.pswpin")), ("disk.*.busy", ("disk.*.await",)), ("host.swap_used", ("host.pswpin",)),
     ("jvm.rss", ("jvm.heap_max",)), ("jvm.switches", ("jvm.throttled",)),
 )  # fmt: skip
+_LOADERS = ("variable.LD_PRELOAD", "agent.*", "jvm.jdk", "jvm.collector", "flag.UseNUMA")  # of shared objects
 # What a kernel has that another has not; its defaults stand above.
 _BY_KERNEL = ("sysctl.*", "mitigation.*", "thp.*")
 _MAY_EXPLAIN = (
@@ -88,9 +89,12 @@ _MAY_EXPLAIN = (
 )  # fmt: skip
 
 
-def causes_of(key: str) -> tuple[str, ...]:
+def causes_of(key: str, *, is_of_one_side: bool = False) -> tuple[str, ...]:
     """The patterns of what a difference may follow from."""
-    return next((causes for pattern, causes in _FOLLOWS if fnmatchcase(key, pattern)), ())
+    causes = next((causes for pattern, causes in _FOLLOWS if fnmatchcase(key, pattern)), ())
+    if is_of_one_side and is_of_kernel(key):
+        return ("kernel.release", *causes)
+    return (*causes, *_LOADERS) if is_of_one_side and key.startswith("object.") else causes
 
 
 def is_of_kernel(key: str) -> bool:

@@ -6,21 +6,26 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
 from opskit.analysis.compare.echoes import EFFECT_OF, causes_of, is_of_kernel, may_explain
-from opskit.analysis.compare.identity import is_identity, without_identity
+from opskit.analysis.compare.identity import is_identity, without_identity, without_own_arguments
 from opskit.analysis.compare.pairing import pair_jvms
 from opskit.analysis.compare.result import Difference, Echo, Result
 from opskit.analysis.compare.significance import NEUTRAL, differ, size_of
 from opskit.collect.compare.facts import CLASSES, CONFIGURED, MEASURED, NO_RATES
+from opskit.quantities import decimal
 from opskit.words import HIDDEN
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from opskit.analysis.compare.result import Pair
     from opskit.collect.compare.facts import Fact, Facts, Known
 
 _HIDDEN = (HIDDEN, "[hidden]", "***")
 _MOST_UNKNOWN = 200
+# Kinds of facts whose text may hold names of the machine.
+_WITH_NAMES = ("property", "agent", "flag", "boot", "mount", "jvm_mount", "variable", "sysctl")
 _SAME_MEMORY = 0.02
+_OF_MEMORY = frozenset(("host.memory", "jvm.heap_max"))
 # The order of configured differences: what explains most stands first.
 _AREAS = ("JDK", "collector", "heap", "flags", "cgroup", "limits", "scheduling", "environment", "kernel", "sysctl", "mounts", "libraries", "process", "properties", "CPU", "memory", "clock", "disk", "system")  # fmt: skip
 
@@ -28,23 +33,24 @@ _AREAS = ("JDK", "collector", "heap", "flags", "cgroup", "limits", "scheduling",
 class _Tally:
     """The differences so far, and how many facts are no difference."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, has_rates: bool) -> None:
         self.found: list[Difference] = []
         self.equal = self.noise = self.own = 0
         self.unknown: list[tuple[str, str]] = []
+        self.has_rates = has_rates
 
 
 def judge(facts: Facts, words: Sequence[str] = ()) -> Result:
     """Compare the machines, and the JVMs that belong together. Raises NotComparable."""
     pairs, unpaired = pair_jvms(facts, words)
-    tally = _Tally()
     sides = facts.bad, facts.good
+    has_rates = all(side.window_s > 0 for side in sides)
+    tally = _Tally(has_rates=has_rates)
     _compare(tally, facts.bad.known, facts.good.known, None, (sides[0].identity, sides[1].identity))
     for number, pair in enumerate(pairs):
         own = tuple((*side.identity, *jvm.identity) for side, jvm in zip(sides, pair))
         _compare(tally, pair.bad.known, pair.good.known, number, (own[0], own[1]))
-    folded = _explained(_folded(tally.found))
-    has_rates = all(side.window_s > 0 for side in sides)
+    folded = _of_all_jvms(_explained(_folded(tally.found)), pairs)
     unknown = [(f"{what} ({side.label})", why) for side in sides for what, why in side.known.missing if why != NO_RATES]
     unknown += [(f"rates and shares of {side.label}", NO_RATES) for side in sides if side.window_s <= 0]
     unknown += [
@@ -67,16 +73,18 @@ def _compare(
     other_kernel = None not in kernels and kernels[0] != kernels[1]
     for key in keys:
         one, other = bad.facts.get(key), good.facts.get(key)
-        if is_identity(key):
+        if is_identity(key, *(each.value for each in (one, other) if each is not None)):
             tally.own += 1
         elif without_effect(bad, good, key):
             tally.equal += 1
         elif one is None or other is None:
             present, lacking = (one or other), bad if one is None else good
             is_known = key.startswith(lacking.whole) and not (is_of_kernel(key) and not other_kernel)
+            if lacking.off_line is None:
+                is_known = is_known and key not in ((good if one is None else bad).off_line or ())
             if present is not None and is_known and present.class_ != MEASURED:
                 tally.found.append(_difference(present, one, other, jvm))
-            elif present is not None:
+            elif present is not None and (tally.has_rates or present.class_ != MEASURED):
                 tally.unknown.append((present.name, "only one side has it"))
         elif one.class_ == MEASURED:
             _measure(tally, one, other, jvm)
@@ -107,9 +115,17 @@ def _difference(fact: Fact, bad: Fact | None, good: Fact | None, jvm: int | None
 
 
 def _is_same(one: Fact, other: Fact) -> bool:
-    if one.key == "host.memory":  # what the firmware and the kernel keep for themselves varies
-        return abs(float(one.value) - float(other.value)) < _SAME_MEMORY * max(float(one.value), float(other.value))
-    return one.value == other.value
+    if one.value == other.value:
+        return True
+    # What the firmware and the kernel keep for themselves varies, and with it all defaults that are shares of the memory.
+    if one.key != "host.memory" and (one.key.startswith("flag.") or not _OF_MEMORY.intersection(causes_of(one.key))):
+        return False
+    numbers = [[decimal(word) for word in str(fact.value).split()] for fact in (one, other)]
+    return len(numbers[0]) == len(numbers[1]) and all(map(_are_near, *numbers))
+
+
+def _are_near(one: float | None, other: float | None) -> bool:
+    return one is not None and other is not None and abs(one - other) <= _SAME_MEMORY * max(abs(one), abs(other))
 
 
 def _is_hidden(fact: Fact) -> bool:
@@ -117,17 +133,10 @@ def _is_hidden(fact: Fact) -> bool:
 
 
 def _without(fact: Fact, own: Sequence[str]) -> object:
-    is_named = isinstance(fact.value, str) and fact.key.partition(".")[0] in (
-        "property",
-        "agent",
-        "flag",
-        "boot",
-        "mount",
-        "jvm_mount",
-        "variable",
-        "sysctl",
-    )
-    return without_identity(fact.value, own) if is_named and isinstance(fact.value, str) else fact.value
+    kind = fact.key.partition(".")[0]
+    if not isinstance(fact.value, str) or kind not in _WITH_NAMES:
+        return fact.value
+    return without_identity(without_own_arguments(fact.value) if kind == "agent" else fact.value, own)
 
 
 def _folded(found: Sequence[Difference]) -> list[Difference]:
@@ -168,9 +177,7 @@ def _cause(
     )
     if any(EFFECT_OF.get(key) == difference.key and jvm == difference.jvm for jvm, key in keys):
         return None  # a flag has set it: that is the cause, and its effect stands for it
-    causes = causes_of(difference.key)
-    if (difference.bad is None or difference.good is None) and is_of_kernel(difference.key):
-        causes = ("kernel.release", *causes)
+    causes = causes_of(difference.key, is_of_one_side=difference.bad is None or difference.good is None)
     for pattern in causes:
         for jvm in jvms:
             for (of, key), each in keys.items():
@@ -201,6 +208,21 @@ def _explained(found: list[Difference]) -> list[Difference]:
             each = each._replace(explained_by=tuple(dict.fromkeys(causes))[:5])
         made.append(each)
     return made
+
+
+def _of_all_jvms(found: list[Difference], pairs: Sequence[Pair]) -> list[Difference]:
+    """What is set differently for several JVMs in the same way, as one difference."""
+    first: dict[tuple[object, ...], Difference] = {}
+    for each in found:
+        key: tuple[object, ...] = (each.key, each.bad, each.good)
+        if each.jvm is None or each.class_ == MEASURED:
+            key = (*key, each.jvm)
+        one = first.setdefault(key, each)
+        if one is not each and each.jvm is not None:
+            jvm = pairs[each.jvm].bad
+            echo = Echo(each.key, f"{each.name} of {jvm.main} ({jvm.pid})", each.bad, each.good, each.unit)
+            first[key] = one._replace(echoes=(*one.echoes, echo))
+    return [*first.values()]
 
 
 def without_effect(bad: Known, good: Known, key: str) -> bool:

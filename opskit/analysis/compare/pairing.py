@@ -10,7 +10,7 @@ from opskit.analysis.compare.result import BAD, GOOD, Pair
 from opskit.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from opskit.collect.compare.facts import Facts, JvmFacts, Machine
 
@@ -31,35 +31,34 @@ def pair_jvms(facts: Facts, words: Sequence[str]) -> tuple[list[Pair], list[tupl
         return [Pair(_meant(facts.bad, words[0]), _meant(facts.good, words[-1]))], []
     bad, good = list(facts.bad.jvms), list(facts.good.jvms)
     pairs: list[Pair] = []
-    for level in range(3):
-        ours, theirs = _by_name(facts.bad, bad, level), _by_name(facts.good, good, level)
+    for name_of in _WAYS:
+        ours, theirs = _by_name(facts.bad, bad, name_of), _by_name(facts.good, good, name_of)
         for name, found in ours.items():
             others = theirs.get(name, [])
-            # By the main class alone: only where each side has one.
             if len(found) == len(others) == 1:
                 pairs.append(Pair(found[0], others[0]))
         taken = {id(each) for pair in pairs for each in pair}
         bad, good = ([each for each in rest if id(each) not in taken] for rest in (bad, good))
-        if level == 1 and any(_same_main(bad)) | any(_same_main(good)):
-            break
     if not pairs and len(bad) == len(good) == 1:
         return [Pair(bad[0], good[0])], []
     pairs.sort(key=lambda pair: (pair.bad.main, pair.bad.pid))
     return pairs, [*((BAD, each) for each in bad), *((GOOD, each) for each in good)]
 
 
-def _same_main(jvms: Sequence[JvmFacts]) -> list[bool]:
-    names = [_short(each.main) for each in jvms]
-    return [names.count(name) > 1 for name in names]
-
-
-def _by_name(side: Machine, jvms: Sequence[JvmFacts], level: int) -> dict[str, list[JvmFacts]]:
-    """The JVMs by their command, by the command without identities, or by the main class or jar."""
+def _by_name(
+    side: Machine, jvms: Sequence[JvmFacts], name_of: Callable[[JvmFacts, Sequence[str]], str | None]
+) -> dict[str, list[JvmFacts]]:
     found: dict[str, list[JvmFacts]] = defaultdict(list)
     for jvm in jvms:
-        words = (*side.identity, *jvm.identity)
-        found[(jvm.command, without_identity(jvm.command, words), _short(jvm.main))[level]].append(jvm)
+        name = name_of(jvm, (*side.identity, *jvm.identity))
+        if name is not None:
+            found[name].append(jvm)
     return found
+
+
+def _process(jvm: JvmFacts) -> str | None:
+    """The same on two captures of one machine."""
+    return f"{jvm.main} {jvm.pid} {jvm.jvm.start_ticks}" if jvm.jvm is not None and jvm.jvm.start_ticks else None
 
 
 def _short(main: str) -> str:
@@ -68,6 +67,18 @@ def _short(main: str) -> str:
 
     name = main.rpartition("/")[2] if main.endswith(".jar") else main
     return re.sub(r"[-_]v?[0-9][\w.+-]*\.jar\Z", ".jar", name)
+
+
+# The nearest first; each pairs only what is the only one of its name on both sides.
+_WAYS: tuple[Callable[[JvmFacts, Sequence[str]], str | None], ...] = (
+    lambda jvm, _: _process(jvm),
+    lambda jvm, _: f"{jvm.pid} {jvm.line}",
+    lambda jvm, _: jvm.line,
+    lambda jvm, own: without_identity(jvm.line, own),
+    lambda jvm, _: jvm.command,
+    lambda jvm, own: without_identity(jvm.command, own),
+    lambda jvm, _: _short(jvm.main),
+)
 
 
 def _meant(side: Machine, word: str) -> JvmFacts:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from opskit.collect.compare.counters import jvm_counters, machine_counters
@@ -29,6 +30,11 @@ def collect_side(host: Host, label: str, kind: str, window_s: float) -> Machine:
     else:
         found = survey(host.fs, host.clock_ticks)
         jvms, denied = found.jvms[:_MOST_JVMS], len(found.denied)
+    known = machine_facts(host)
+    configured: list[JvmFacts] = []
+    for jvm in jvms:
+        with suppress(*GONE, DENIED):
+            configured.append(jvm_facts(host, jvm))
     looks = [machine_counters(host)]
     by_pid = {jvm.pid: [jvm_counters(host, jvm)] for jvm in jvms}
     for pause_s in _pauses(host, window_s):
@@ -36,15 +42,10 @@ def collect_side(host: Host, label: str, kind: str, window_s: float) -> Machine:
         looks.append(machine_counters(host))
         for jvm in jvms:
             by_pid[jvm.pid].append(jvm_counters(host, jvm))
-    known = machine_facts(host)
     measured = [*machine_rates(looks)]
     sides: list[JvmFacts] = []
-    for jvm in jvms:
-        try:
-            facts = jvm_facts(host, jvm)
-        except (*GONE, DENIED):
-            continue
-        seen = [each for each in by_pid[jvm.pid] if each is not None]
+    for facts in configured:
+        seen = [each for each in by_pid[facts.pid] if each is not None]
         sides.append(_with_replies(host, facts)._replace(known=_with(facts.known, [*jvm_rates(seen)] if seen else [])))
     passed_s = looks[-1].at_s - looks[0].at_s
     if passed_s <= 0:

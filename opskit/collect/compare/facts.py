@@ -44,12 +44,14 @@ class Fact(NamedTuple):
 class Known(NamedTuple):
     """The facts of a machine or a JVM by key. What has one of the prefixes `whole` and is not among them is not set.
 
-    `missing`: (what, why) of facts that are unknown.
+    `missing`: (what, why) of facts that are unknown. `off_line`: keys of options that the command line does not show; None: which they are
+    is unknown, as the environment could not be read.
     """
 
     facts: Mapping[str, Fact]
     whole: tuple[str, ...] = ()
     missing: tuple[tuple[str, str], ...] = ()
+    off_line: Optional[frozenset[str]] = frozenset()  # noqa: UP045
 
 
 class JvmFacts(NamedTuple):
@@ -67,7 +69,10 @@ class JvmFacts(NamedTuple):
 
 
 class Machine(NamedTuple):
-    """One side. `label`: as it was given; `kind`: capture, sos report, live, tree. `window_s` 0: nothing was measured."""
+    """One side. `label`: as it was given; `kind`: capture, sos report, live, copy. `window_s` 0: nothing was measured.
+
+    `options`: those with which another command reads it; None: no command can.
+    """
 
     label: str
     kind: str
@@ -79,6 +84,7 @@ class Machine(NamedTuple):
     jvms: tuple[JvmFacts, ...]
     identity: tuple[str, ...] = ()
     unread_jvms: int = 0  # processes of which it is unknown whether they are JVMs
+    options: Optional[tuple[str, ...]] = ()  # noqa: UP045
 
 
 class Facts(NamedTuple):

@@ -9,6 +9,7 @@ from opskit.collect.compare.libraries import jar_facts, java_home_of, object_fac
 from opskit.collect.compare.mounts import mount_facts
 from opskit.collect.compare.options import class_path_of, command_of, option_facts, options_of
 from opskit.errors import NotSupported
+from opskit.jvm.discover import HOTSPOT
 from opskit.jvm.launch import jdk_release, parse_words
 from opskit.jvm.perfdata.counters import collector, heap
 from opskit.jvm.time_zone import java_zone_of
@@ -46,11 +47,14 @@ def jvm_facts(host: Host, jvm: Jvm) -> JvmFacts:
     maps = fs.maybe(str, pid, "maps", default="")
     targets = optional(fs.fd_targets, pid, default=[])
     opened = [target.decode("utf-8", "replace") for target in targets if target.endswith(b".jar")]
+    shown = {fact.key for fact in option_facts(options_of(words, (), None))}
+    are_all = perf is not None or bool(variables)
     jars, jars_known = jar_facts(class_path_of(words, properties), opened)
     objects = object_facts(maps, java_home_of(jvm.libjvm, properties))
     own_mounts = [] if _shares_mounts(host, pid) else mount_facts(fs, pid)
+    said = [*option_facts(options)]
     facts = [
-        *_jdk(host, jvm, properties), *_heap(jvm), *option_facts(options), *_limits(host, pid), *_cgroup(host, pid),
+        *_jdk(host, jvm, properties), *_heap(jvm), *said, *_limits(host, pid), *_cgroup(host, pid),
         *_process(host, pid, options, variables), *jars, *objects,
         *(each._replace(key=f"jvm_{each.key}", name=f"{each.name} (of the JVM)") for each in own_mounts),
     ]  # fmt: skip
@@ -63,7 +67,7 @@ def jvm_facts(host: Host, jvm: Jvm) -> JvmFacts:
     line = " ".join(words) or command
     return JvmFacts(
         pid, jvm.main, command, f"{line} {perf.text('java.rt.vmArgs') or '' if perf else ''}",
-        Known(fact_map(facts), tuple(whole), tuple(missing)), (str(pid), str(jvm.ns_pid)), jvm,
+        Known(fact_map(facts), tuple(whole), tuple(missing), frozenset(fact.key for fact in said) - shown if are_all else None), (str(pid), str(jvm.ns_pid)), jvm,
     )  # fmt: skip
 
 
@@ -83,8 +87,9 @@ def _jdk(host: Host, jvm: Jvm, properties: Mapping[str, str]) -> Iterator[Fact]:
     vendor = properties.get("java.vm.vendor") or release.get("IMPLEMENTOR")
     if vendor:
         yield Fact("jvm.vendor", CONFIGURED, "JDK", "JDK vendor", vendor)
-    if jvm.perf is not None or jvm.libjvm is not None:
-        yield Fact("jvm.kind", CONFIGURED, "JDK", "JVM", properties.get("java.vm.name") or jvm.kind)
+    kind = properties.get("java.vm.name") or (None if jvm.kind == HOTSPOT else jvm.kind)
+    if kind:
+        yield Fact("jvm.kind", CONFIGURED, "JDK", "JVM", kind)
 
 
 def _heap(jvm: Jvm) -> Iterator[Fact]:

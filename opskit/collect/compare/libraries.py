@@ -22,23 +22,23 @@ _TEMPORARY = ("/tmp/", "/var/tmp/", "/dev/shm/")  # noqa: S108
 
 def jar_facts(class_path: Sequence[str], opened: Iterable[str]) -> tuple[list[Fact], bool]:
     """The jars by artifact, with their versions; and whether all of the class path is known."""
-    named, late = _versions(class_path), _versions(opened)
+    named, late = _versions(class_path), _versions(path for path in opened if not path.startswith(_TEMPORARY))
     whole = bool(class_path) and not any(each.endswith(("*", "/")) for each in class_path)
-    for artifact, versions in late.items():
-        named.setdefault(artifact, set()).update(versions)
-    facts = [
-        Fact(f"jar.{artifact}", CONFIGURED, "libraries", f"{artifact}.jar", ", ".join(sorted(versions)) or "no version")
-        for artifact, versions in sorted(named.items())[:_MOST]
-    ]
-    # A jar that is only open may not be opened yet on the other side.
-    return facts, whole and set(late) <= set(_versions(class_path))
+    # A jar that is only open may not be opened yet on the other side, or its fds may be unreadable there.
+    kinds = {**{artifact: ("open_jar", late[artifact]) for artifact in late}, **{artifact: ("jar", named[artifact]) for artifact in named}}  # fmt: skip
+    return [
+        Fact(f"{kind}.{artifact}", CONFIGURED, "libraries", f"{artifact}.jar", ", ".join(sorted(versions)) or "no version")
+        for artifact, (kind, versions) in sorted(kinds.items())[:_MOST]
+    ], whole  # fmt: skip
 
 
 def _versions(paths: Iterable[str]) -> dict[str, set[str]]:
     found: dict[str, set[str]] = {}
     for path in paths:
         name = path.rpartition("/")[2]
-        if name.endswith(".jar") and not path.startswith(_TEMPORARY):
+        if path.startswith(_TEMPORARY):
+            name = _RANDOM.sub("", name)
+        if name.endswith(".jar"):
             match = _JAR.fullmatch(name)
             versions = found.setdefault(match[1] if match else name[:-4], set())
             if match:

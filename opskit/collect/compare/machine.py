@@ -53,7 +53,7 @@ def _text(host: Host, *parts: str) -> str | None:
 def _kernel(host: Host) -> Iterator[Fact]:
     release = host.fs.maybe(str.strip, "sys", "kernel", "osrelease")
     if release:
-        yield Fact("kernel.release", CONFIGURED, "kernel", "release", release)
+        yield Fact("kernel.release", CONFIGURED, "kernel", "kernel release", release)
     for word in (host.fs.maybe(str.split, "cmdline") or [])[:200]:
         name, _, value = word.partition("=")
         if word in ("-", "--"):  # the rest is for init
@@ -125,6 +125,9 @@ def _system(host: Host) -> Iterator[Fact]:
     zone = _zone(host)
     if zone:
         yield Fact("host.time_zone", HOST, "clock", "time zone", zone)
+    rule = _zone_rule(host)
+    if rule:
+        yield Fact("host.zone_rule", HOST, "clock", "rule of the time zone", rule)
     release = host.fs.maybe_root(parse_release, "etc", "os-release", default={})
     if release.get("PRETTY_NAME"):
         yield Fact("host.os", HOST, "system", "operating system", release["PRETTY_NAME"][:100])
@@ -135,15 +138,18 @@ def _system(host: Host) -> Iterator[Fact]:
 
 
 def _zone(host: Host) -> str | None:
-    """By the link /etc/localtime, else by the file's last line, its rule (tzfile(5)); Debian also has /etc/timezone."""
+    """By the link /etc/localtime; Debian also has /etc/timezone."""
     fs = host.fs
     target = optional(fs.root_links, "etc", default={}).get("localtime", "")
     if "/zoneinfo/" in target:
         return target.rpartition("/zoneinfo/")[2][:100]
-    text = fs.maybe_root(str, "etc", "localtime", default="")
-    if text.startswith("TZif"):
-        return text.rstrip("\n").rpartition("\n")[2][:100] or None
     return _text(host, "etc", "timezone")
+
+
+def _zone_rule(host: Host) -> str | None:
+    """The last line of /etc/localtime (tzfile(5)): `CET-1CEST,M3.5.0,M10.5.0/3`."""
+    text = host.fs.maybe_root(str, "etc", "localtime", default="")
+    return text.rstrip("\n").rpartition("\n")[2][:100] or None if text.startswith("TZif") else None
 
 
 def _disks(host: Host) -> Iterator[Fact]:

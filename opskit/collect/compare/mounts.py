@@ -29,7 +29,7 @@ def mount_facts(fs: ProcFS, reader: object = None) -> list[Fact]:
     mounts = next((found for pid in readers if (found := fs.maybe(parse_mountinfo, pid, "mountinfo", default=[]))), [])
     by_point = {mount.mount_point: mount for mount in mounts if not _is_left_out(mount)}
     return [
-        Fact(f"mount.{point}", CONFIGURED, "mounts", point, _shown(mount))
+        Fact(f"mount.{point}", CONFIGURED, "mounts", f"{point} (mount)", _shown(mount))
         for point, mount in list(by_point.items())[:_MOST]
     ]
 
@@ -40,5 +40,6 @@ def _is_left_out(mount: Mount) -> bool:
 
 def _shown(mount: Mount) -> str:
     """`ext4 rw,noatime`: the options in order, without those that are this machine's own."""
-    options = {word for word in mount.options if word.partition("=")[0] not in _OWN_OPTIONS}
+    left_out = (*_OWN_OPTIONS, "size") if mount.fs_type == "devtmpfs" else _OWN_OPTIONS  # half of the memory
+    options = {word for word in mount.options if word.partition("=")[0] not in left_out}
     return f"{mount.fs_type} {','.join(sorted(options))}"

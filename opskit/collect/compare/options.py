@@ -23,12 +23,16 @@ _BARE = re.compile(r"-X(?:int|comp|mixed|batch|rs|noclassgc|incgc|share:\w+|chec
 _NEXT = re.compile(r"(?<=\s)(?=-(?:X|D|ea|da|esa|dsa|javaagent:|agentlib:|agentpath:|server|client|verbose|-))")
 # Flags whose value is a file, a port or a command of this JVM.
 _OF_ONE = frozenset(("HeapDumpPath", "ErrorFile", "LogFile", "OnOutOfMemoryError", "OnError", "Flags", "VMOptionsFile", "SharedArchiveFile", "ArchiveClassesAtExit", "StartFlightRecording", "FlightRecorderOptions", "ReplayDataFile", "CRaCCheckpointTo"))  # fmt: skip
+# Flags that only let others be given.
+_OF_OTHERS = frozenset(("UnlockDiagnosticVMOptions", "UnlockExperimentalVMOptions", "UnlockCommercialFeatures", "IgnoreUnrecognizedVMOptions"))  # fmt: skip
 _MOST, _LONGEST = 2000, 500
+_LONGEST_COUNTER = 1024  # PerfMaxStringConstLength: what is longer is cut off
 
 
 def options_of(words: Sequence[str], environment: Sequence[str], vm_args: str | None) -> list[str]:
-    """The options in force: of the counters, which have those of files and variables too, else of the command line."""
-    if vm_args is not None:
+    """The options in force: of the counters, which have those of files and variables too, else of the command line and variables."""
+    is_cut = vm_args is not None and len(vm_args) >= _LONGEST_COUNTER - 1 and is_java_launcher(words)
+    if vm_args is not None and not is_cut:
         return [each.strip() for each in _NEXT.split(vm_args)[:_MOST] if each.strip()]
     if not is_java_launcher(words):
         return []
@@ -49,6 +53,8 @@ def _fact(option: str) -> Fact | None:
     flag = _FLAG.fullmatch(option)
     if flag:
         sign, name, value = flag.groups()
+        if name in _OF_OTHERS:
+            return None
         if name == "ThreadStackSize" and value:
             value += "K"  # the flag is in KiB, -Xss in bytes
         return _flag(name, {"+": "on", "-": "off"}.get(sign) or (value or ""))
@@ -64,7 +70,8 @@ def _fact(option: str) -> Fact | None:
             name = path.rpartition("/")[2]
             return Fact(f"agent.{_unversioned(name)}", CONFIGURED, "flags", f"{kind}{_unversioned(name)}", f"{name} {value}"[:_LONGEST].strip())  # fmt: skip
     if option.startswith(("-Xlog", "-Xloggc", "-verbose")):
-        what = option.partition(":file=")[0] if option.startswith("-Xlog:") else option.partition(":")[0]
+        # -Xlog:gc*:file=/var/log/gc-1.log:time: where it goes is this JVM's own.
+        what = ":".join(option.split(":")[: 1 if option.startswith("-Xloggc") else 2])
         return Fact(f"switch.{what[:_LONGEST]}", CONFIGURED, "flags", what[:_LONGEST], "on")
     if _BARE.fullmatch(option):
         return Fact(f"switch.{option}", CONFIGURED, "flags", option, "on")
@@ -105,4 +112,7 @@ def class_path_of(words: Sequence[str], properties: Mapping[str, str]) -> list[s
         elif word == "-jar":
             found.append(words[place + 1])
             return found
-    return found or [each for key in ("java.class.path",) for each in properties.get(key, "").split(":") if each]
+    said = properties.get("java.class.path", "")
+    # The counters have what a wildcard stood for.
+    is_better = not found or (any(each.endswith("*") for each in found) and len(said) < _LONGEST_COUNTER - 1)
+    return [each for each in said.split(":") if each] or found if is_better else found

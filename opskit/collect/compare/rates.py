@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from opskit.collect.cpu_use import CpuUse
 
 _LEAST_DISK_REQUESTS, _LEAST_SEGMENTS, _LEAST_PERIODS = 20, 200, 3
+_LEAST_WANTED = 0.15  # of the window: of less, a few waits are chance
 Between = Optional[float]
 
 
@@ -135,7 +136,7 @@ def jvm_rates(seen: Sequence[JvmCounters]) -> Iterator[Fact]:
     )
     if None not in (first.waited_s, last.waited_s, first.ran_s, last.ran_s):
         waited, ran = max(0.0, last.waited_s - first.waited_s), max(0.0, last.ran_s - first.ran_s)  # type: ignore[operator]
-        if waited + ran >= 0.05 * window_s:
+        if waited + ran >= _LEAST_WANTED * window_s:
             yield _fact(
                 "jvm.waits",
                 "CPU",

@@ -8,6 +8,7 @@ from opskit.collect.compare.collect import collect_side
 from opskit.collect.compare.facts import Facts
 from opskit.collect.sos.report import is_sos, sos_host
 from opskit.proc.recorded.store import load_capture
+from opskit.proc.user_files import STDIN
 from opskit.recorded_host import RecordedHost
 
 if TYPE_CHECKING:
@@ -34,8 +35,17 @@ def collect(bad: str, good: str, here: Host, progress: Callable[[str], None] = l
     sides: dict[str, Machine] = {}
     for word, (host, kind) in opened.items():
         progress(f"reading {word}")
-        sides[word] = collect_side(host, word, kind, window_s)
+        sides[word] = collect_side(host, word, kind, window_s)._replace(options=_options(host, kind))
     return Facts(sides[bad], sides[good])
+
+
+def _options(host: Host, kind: str) -> tuple[str, ...] | None:
+    """The options with which another command reads this machine; None: none can."""
+    if isinstance(host, RecordedHost):
+        return None if kind == SOS or host.capture == STDIN else ("--from", host.capture)
+    if host.fs.root:
+        return "--root", host.fs.root
+    return () if host.fs.is_live else ("--proc", host.fs.proc)
 
 
 def _kind(here: Host) -> str:

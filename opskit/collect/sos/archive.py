@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import lzma
 import tarfile
+import zlib
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from opskit.errors import BadInput
@@ -14,6 +16,7 @@ if TYPE_CHECKING:
 
 MOST_BYTES, MOST_FILES, LARGEST_FILE_BYTES = 2 << 30, 400_000, 64 << 20
 _XZ, _XZ_MEMORY_BYTES = b"\xfd7zXZ\0", 256 << 20
+_DAMAGED = (lzma.LZMAError, zlib.error, EOFError, ValueError, OverflowError)
 _WANTED = ("proc/", "sys/", "etc/", "sos_commands/", "version.txt")
 
 
@@ -54,8 +57,17 @@ def archive_files(path: str) -> Iterator[tuple[str, bytes]]:
                 held = archive.extractfile(member)
                 if held is not None:
                     yield name, held.read()
-    except (tarfile.TarError, lzma.LZMAError, EOFError, ValueError, OverflowError) as error:
+    except (tarfile.TarError, *_DAMAGED) as error:
         raise BadInput(path, f"not a readable sos report: {error}") from None
+
+
+def first_name(path: str) -> str:
+    """The first path in an archive; empty where it is none. Raises BadInput where the file cannot be read."""
+    stream = _Stream(path, _unpacked(capture_chunks(path)))
+    with suppress(tarfile.TarError, *_DAMAGED), tarfile.open(fileobj=stream, mode="r|") as archive:  # type: ignore[call-overload]
+        first = archive.next()
+        return "" if first is None else str(first.name)
+    return ""
 
 
 def _below(name: str) -> str | None:

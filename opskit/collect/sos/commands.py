@@ -37,13 +37,18 @@ def files_said(commands: Mapping[str, bytes]) -> dict[str, bytes]:
     return found
 
 
-def _sysctls(text: str) -> Iterator[tuple[str, bytes]]:
+def _sysctls(text: str) -> dict[str, bytes]:
+    """A value of several lines is shown as several lines with the same name."""
+    found: dict[str, bytes] = {}
     for line in text.split("\n")[:_MOST_LINES]:
         name, equals, value = line.partition(" = ")
         if equals and " " not in name and ".." not in name and not name.startswith("."):
             # A dot of an interface's name is a slash in sysctl's.
             path = "/".join(part.replace("/", ".") for part in name.split("."))
-            yield f"/proc/sys/{path}", value[:_LONGEST].encode("utf-8", "surrogateescape")
+            before = found.get(f"/proc/sys/{path}")
+            data = value[:_LONGEST].encode("utf-8", "surrogateescape")
+            found[f"/proc/sys/{path}"] = data if before is None else b"\n".join((before, data))[:_LONGEST]
+    return found
 
 
 def _processes(text: str, column: int) -> Iterator[tuple[str, bytes]]:

@@ -37,11 +37,17 @@ class SosHost(RecordedHost):
 
 
 def is_sos(word: str) -> bool:
-    """Whether a path is that of an sos report: by its name, or by what the directory holds."""
+    """Whether a path is that of an sos report: by its name, or by what the directory or archive holds."""
     name = word.rstrip("/").rpartition("/")[2]
     if user_files.is_directory(word):
         return any(user_files.exists(f"{word.rstrip('/')}/{mark}") for mark in _MARKS)
-    return name.endswith(_SUFFIXES) and (name.startswith("sosreport") or name.endswith("xz"))
+    if not name.endswith(_SUFFIXES) or not user_files.exists(word):
+        return False
+    if name.startswith("sosreport") or name.endswith("xz"):
+        return True
+    from opskit.collect.sos.archive import first_name
+
+    return first_name(word).startswith("sosreport")
 
 
 def sos_host(path: str) -> SosHost:

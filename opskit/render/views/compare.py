@@ -82,7 +82,7 @@ class Row(NamedTuple):
         echoes = self.difference.echoes
         if not echoes:
             return ""
-        return "with it: " + listed([_echo(each) for each in echoes], _MOST_ECHOES)
+        return "with it: " + listed(list(dict.fromkeys(map(_echo, echoes))), _MOST_ECHOES)
 
 
 def _echo(echo: Echo) -> str:
@@ -148,13 +148,13 @@ DOCUMENT: Sequence[Field[Answer]] = (
     Field("good", record(_SIDE), value=lambda answer: answer.result.facts.good),
     Field("jvms", records(_PAIR), value=lambda answer: answer.result.pairs, help="the JVMs that were compared"),
     Field("not_paired", records(_UNPAIRED), value=lambda answer: answer.result.unpaired, help="JVMs without one to compare with"),
-    Field("measured", value=lambda answer: _measured(answer.result), help="different, alike, or unknown: one side has no rates"),
+    Field("measured", value=lambda answer: "different" if answer.grown else _measured(answer.result), help="different, alike, or unknown: one side has no rates"),
     Field("differences", records(DIFFERENCE), value=lambda answer: answer.rows),
     Field("equal", COUNTED, value=lambda answer: answer.result.equal, help="facts that are the same"),
     Field("within_noise", COUNTED, value=lambda answer: answer.result.noise, help="measured values that differ by less than 5 points or 30 %"),
     Field("identity", COUNTED, value=lambda answer: answer.result.own, help="facts that name a machine or process, and were left out"),
     Field("not_compared", records(_GAP), value=lambda answer: answer.result.unknown),
-    Field("histogram", records(_CLASS), value=lambda answer: answer.grown, help="classes of which BAD's heap holds more or less, where both captures have a histogram"),
+    Field("histogram", records(_CLASS), value=lambda answer: answer.grown, help="classes of which BAD's heap holds at least 30 % more or less, and 5 points of the heap, where both captures have a histogram"),
     Field("next", list_of(TEXT), value=lambda answer: [*answer.next]),
 )  # fmt: skip
 
@@ -169,25 +169,30 @@ def _measured(result: Result) -> str:
 
 def rows_of(result: Result) -> list[Row]:
     """The rows, in the order of the result."""
-    names = {each.key: each.name for each in result.differences}
+    keys = {each.key for each in result.differences}
     several = len(result.pairs) > 1
     rows = []
     for each in result.differences:
         jvm = result.pairs[each.jvm].bad if several and each.jvm is not None else None
-        known = [_explanation(result, key, names[key]) for key in each.explained_by if key in names]
+        known = [_explanation(result, key, each.jvm) for key in each.explained_by if key in keys]
         rows.append(Row(each, f"{jvm.main} ({jvm.pid})" if jvm is not None else None, tuple(known)))
     return rows
 
 
-def _explanation(result: Result, key: str, name: str) -> str:
-    cause = next(each for each in result.differences if each.key == key)
-    return f"{name} {_cut(value_text(cause.bad, cause.unit), 40)} / {_cut(value_text(cause.good, cause.unit), 40)}"
+def _explanation(result: Result, key: str, jvm: int | None) -> str:
+    causes = [each for each in result.differences if each.key == key]
+    cause = next((each for each in causes if each.jvm in (jvm, None)), causes[0])
+    return (
+        f"{cause.name} {_cut(value_text(cause.bad, cause.unit), 40)} / {_cut(value_text(cause.good, cause.unit), 40)}"
+    )
 
 
-def _verdict(result: Result, rows: Sequence[Row]) -> Iterator[str]:
+def _verdict(result: Result, rows: Sequence[Row], grown: Sequence[Growth]) -> Iterator[str]:
     bad, good = result.facts.bad, result.facts.good
-    if not rows:
-        yield f"{bad.label} and {good.label} are alike: {plural(result.equal, 'value')} are equal, {result.noise:,} differ within noise"
+    if not rows and not grown:
+        yield f"{bad.label} and {good.label} are alike: {plural(result.equal, 'value')} {agreeing(result.equal, 'is', 'are')} equal, {result.noise:,} within noise"
+        if result.unpaired:
+            yield f"not all is known: {plural(len(result.unpaired), 'JVM')} without a counterpart {agreeing(len(result.unpaired), 'was', 'were')} not compared"
         if not result.has_rates:
             yield "what is measured is unknown: rates need two samples on both sides"
         return
@@ -196,10 +201,13 @@ def _verdict(result: Result, rows: Sequence[Row]) -> Iterator[str]:
     machine = [row for row in rows if row.difference.class_ == HOST]
     if measured:
         yield "measured: " + "; ".join(_sentence(row) for row in measured[:_MOST_IN_VERDICT])
-    elif result.has_rates:
-        yield "no measured symptom differs"
-    else:
+    elif not result.has_rates:
         yield "what is measured is unknown: rates need two samples on both sides"
+    elif not grown:
+        yield "no measured symptom differs"
+    if grown:
+        shown = [f"{each.name} {signed_size(each.bytes_diff)}" for each in grown]
+        yield f"objects in the heap, bad - good: {listed(shown, _MOST_IN_VERDICT)}"
     causes = list(dict.fromkeys(cause for row in measured for cause in row.explained_by))
     if causes:
         yield "may be explained by: " + listed(causes, _MOST_IN_VERDICT, "; ")
@@ -214,9 +222,7 @@ def _sentence(row: Row) -> str:
 def next_commands(result: Result) -> list[str]:
     """The commands that look closer, on BAD."""
     side = result.facts.bad
-    words: list[object] = ["opskit"]
-    if side.kind == "capture":
-        words += ["--from", side.label]
+    words: list[object] = ["opskit", *(side.options or ())]
     pairs = {each.jvm for each in result.differences if each.jvm is not None}
     pid = result.pairs[min(pairs)].bad.pid if pairs else None
     areas = {(each.class_, each.area, each.key) for each in result.differences}
@@ -237,24 +243,13 @@ def next_commands(result: Result) -> list[str]:
     if not chosen and result.differences:
         chosen.append(("jvms", pid) if pid is not None else ("doctor",))
     dumped = [pair for pair in result.pairs if pair.bad.dumps and pair.good.dumps]
-    draw = (
-        [
-            "opskit",
-            "compare",
-            side.label,
-            result.facts.good.label,
-            "--jvm",
-            dumped[0].bad.pid,
-            "--jvm",
-            dumped[0].good.pid,
-            "-o",
-            "diff.svg",
-        ]
-        if dumped
-        else []
-    )
-    drawn = [shell.command(*draw)] if draw else []
-    return drawn if side.kind == "sos report" else [shell.command(*words, *each) for each in chosen[:3]] + drawn
+    drawn = []
+    if dumped and None not in (side.options, result.facts.good.options):
+        live = next((each.options or () for each in result.facts if each.label == "live"), ())
+        labels = shell.operands(side.label, result.facts.good.label)
+        pids = ("--jvm", dumped[0].bad.pid, "--jvm", dumped[0].good.pid)
+        drawn = [shell.command("opskit", *live, "compare", *pids, "-o", "diff.svg", *labels)]
+    return drawn if side.options is None else [shell.command(*words, *each) for each in chosen[:3]] + drawn
 
 
 def _lines_about(result: Result) -> Iterator[str]:
@@ -270,6 +265,11 @@ def _lines_about(result: Result) -> Iterator[str]:
     yield rest
 
 
+def exit_code(result: Result, grown: Sequence[Growth]) -> int:
+    """1 where something differs."""
+    return int(bool(result.differences or grown))
+
+
 def report(about: About, result: Result, top: int | None = None, grown: Sequence[Growth] = ()) -> Report:
     """The report; exit code 1 where something differs."""
     rows = rows_of(result)
@@ -283,16 +283,16 @@ def report(about: About, result: Result, top: int | None = None, grown: Sequence
     if grown:
         blocks.append(Block(_CLASS, grown[: top or _MOST_CLASSES], len(grown), "histogram (bad - good)", details=True))
     return Report(
-        about, blocks, [*_verdict(result, rows)], [*_lines_about(result)], summary=[f"next: {line}" for line in answer.next],
-        text=lambda: _text(answer, top), sheet=lambda: sheet(DIFFERENCE[:11], rows), document=(DOCUMENT, answer), exit_code=int(bool(rows)),
+        about, blocks, [*_verdict(result, rows, grown)], [*_lines_about(result)], summary=[f"next: {line}" for line in answer.next],
+        text=lambda: _text(answer, top), sheet=lambda: sheet(DIFFERENCE[:11], rows), document=(DOCUMENT, answer), exit_code=exit_code(result, grown),
     )  # fmt: skip
 
 
 def _text(answer: Answer, top: int | None) -> Iterator[str]:
-    """Lines for grep: verdict, then `class  name  bad  good  more`, separated by tabs in aligned columns."""
+    """Lines for grep: verdict, then `class  name: bad / good  (more)`, and the next commands."""
     from opskit.escape import printable
 
-    yield from (printable(line) for line in _verdict(answer.result, answer.rows))
+    yield from (printable(line) for line in _verdict(answer.result, answer.rows, answer.grown))
     for class_ in CLASSES:
         found = [row for row in answer.rows if row.difference.class_ == class_]
         for row in found[: top or None]:

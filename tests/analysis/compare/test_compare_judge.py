@@ -7,7 +7,7 @@ from comparing import jvm, machine, setting, share, sides, throttled_sides
 
 from opskit.analysis.compare.judge import judge
 from opskit.analysis.compare.pairing import NotComparable
-from opskit.collect.compare.facts import PER_S, Facts
+from opskit.collect.compare.facts import PER_S, SECONDS, Facts
 
 
 def keys(result):
@@ -42,6 +42,8 @@ def test_a_share_differs_by_five_points_and_30_percent(bad, good, differs):
         (share("jvm.gc", 0.2, events=40), share("jvm.gc", 0.0, events=0), True),
         (share("jvm.gc", 0.9, events=1), share("jvm.gc", 0.0, events=0), True),
         (share("host.cpu.user", 0.6, low=0.3, high=0.9), share("host.cpu.user", 0.3, low=0.1, high=0.5), False),
+        (share("disk.a.await", 0.006, SECONDS, events=25), share("disk.a.await", 0.001, SECONDS, events=400), False),
+        (share("disk.a.await", 0.006, SECONDS, events=300), share("disk.a.await", 0.001, SECONDS, events=400), True),
         (share("host.memory_used", 0.6), share("host.memory_used", 0.2), False),
     ],
 )
@@ -129,6 +131,11 @@ def test_a_newer_kernel_brings_its_parameters():
         ("property.kafka.logs.dir", "/var/log/1", "/var/log/2"),
         ("property.x.peer", "10.0.0.1:9092", "10.0.0.2:9093"),
         ("property.x", "web-1", "web-2"),
+        ("property.brokerid", "1", "2"),
+        ("property.nodeName", "a", "b"),
+        ("property.spool", "/var/spool/app-4711/x", "/var/spool/app-4712/x"),
+        ("property.upstream", "kafka-1.prod.internal:9092", "kafka-2.prod.internal:9093"),
+        ("agent.libjdwp.so", "jdwp transport=dt_socket,address=5005", "jdwp transport=dt_socket,address=5006"),
         ("property.x", "job-4007", "job-4008"),
         ("property.x", "0b4a7c1e-1111-2222-3333-444455556666", "0b4a7c1e-1111-2222-3333-444455550000"),
         ("agent.a.jar", "a.jar port=1,host=10.0.0.1", "a.jar port=1,host=10.9.9.9"),
@@ -141,12 +148,70 @@ def test_what_names_one_machine_is_no_difference(key, bad, good):
     assert keys(result) == []
 
 
-def test_other_properties_are_a_difference():
+@pytest.mark.parametrize(
+    ("key", "bad", "good"),
+    [
+        ("property.cache.entries", "10", "10000"),
+        ("property.transport", "nio", "epoll"),
+        ("property.app.profile", "prod", "test"),
+        ("property.logging.level.root", "DEBUG", "INFO"),
+        ("property.cache", "size:100", "size:10000"),
+        ("sysctl.kernel.shmmax", "137438953472", "274877906944"),
+    ],
+)
+def test_other_properties_are_a_difference(key, bad, good):
     """A value that is no identity."""
-    result = judge(
-        sides(jvm_bad=[setting("property.cache.entries", "10")], jvm_good=[setting("property.cache.entries", "10000")])
-    )
-    assert keys(result) == ["property.cache.entries"]
+    assert keys(judge(sides(jvm_bad=[setting(key, bad)], jvm_good=[setting(key, good)]))) == [key]
+
+
+@pytest.mark.parametrize(
+    ("key", "bad", "good", "differs"),
+    [
+        ("sysctl.kernel.threads-max", "190112", "190020", False),
+        ("sysctl.net.ipv4.tcp_mem", "284580 379440 569160", "284500 379400 569100", False),
+        ("sysctl.net.ipv4.tcp_mem", "284580 379440 569160", "4096 379400 569100", True),
+        ("sysctl.vm.swappiness", "60", "61", True),
+        ("jvm.heap_max", 6_308_233_216, 6_306_136_064, False),
+        ("flag.MaxHeapSize", 1000 << 20, 1010 << 20, True),
+    ],
+)
+def test_defaults_that_are_shares_of_the_memory_vary_with_it(key, bad, good, differs):
+    """Two machines of one size never have the same number of bytes."""
+    assert bool(keys(judge(sides([setting(key, bad)], [setting(key, good)])))) is differs
+
+
+def test_what_all_jvms_share_is_one_row():
+    """Four JVMs with another limit are one cause; what only one has is a row of its own."""
+    limits = [[setting("limit.RLIMIT_NOFILE", top, "limits")] for top in (512, 4096)]
+    bad = [jvm(number, f"Main{number}", *limits[0], *([setting("flag.X", "1")] if number == 3 else ())) for number in (1, 2, 3)]  # fmt: skip
+    good = [jvm(number + 10, f"Main{number}", *limits[1]) for number in (1, 2, 3)]
+    result = judge(Facts(machine("a", jvms=bad), machine("b", jvms=good)))
+    assert sorted(keys(result)) == ["flag.X", "limit.RLIMIT_NOFILE"]
+    (row,) = (each for each in result.differences if each.key == "limit.RLIMIT_NOFILE")
+    assert [echo.name for echo in row.echoes] == [
+        "limit.RLIMIT_NOFILE of Main2 (2)",
+        "limit.RLIMIT_NOFILE of Main3 (3)",
+    ]
+
+
+def test_a_library_that_another_jdk_loads_is_its_echo():
+    """A shared object of one side alone follows from the JDK or the collector; another version is a cause of its own."""
+    bad = [setting("jvm.jdk", "11"), setting("object.libz", "1.2"), setting("object.libssl", "1.1")]
+    facts = sides(jvm_bad=bad, jvm_good=[setting("jvm.jdk", "17"), setting("object.libssl", "3")])
+    jvms = [side.jvms[0]._replace(known=side.jvms[0].known._replace(whole=("object.",))) for side in facts]
+    facts = Facts(*(side._replace(jvms=(each,)) for side, each in zip(facts, jvms)))
+    assert keys(judge(facts)) == ["jvm.jdk", "object.libssl"]
+
+
+def test_options_of_variables_are_unknown_where_those_cannot_be_read():
+    """Another user sees the command line alone."""
+    facts = sides(jvm_bad=[setting("flag.A", "1"), setting("flag.B", "1")], jvm_good=[])
+    bad, good = (side.jvms[0] for side in facts)
+    bad = bad._replace(known=bad.known._replace(off_line=frozenset(("flag.A",))))
+    good = good._replace(known=good.known._replace(off_line=None))
+    result = judge(Facts(facts.bad._replace(jvms=(bad,)), facts.good._replace(jvms=(good,))))
+    assert keys(result) == ["flag.B"]
+    assert result.unknown == [("flag.A", "only one side has it")]
 
 
 def test_what_was_redacted_or_is_unknown_is_no_difference():
@@ -199,8 +264,9 @@ def test_jvms_are_paired_by_their_commands():
         jvm(7, "Main", command="Main c"),
         jvm(8, "/x/app-1.3.jar"),
     ]
-    result = judge(Facts(machine("a", jvms=bad), machine("b", jvms=good)))
-    assert {(pair.bad.pid, pair.good.pid) for pair in result.pairs} >= {(2, 6)}
+    twins = [jvm(pid, "Twin", line="java Twin") for pid in (21, 22)]
+    result = judge(Facts(machine("a", jvms=[*bad, *twins]), machine("b", jvms=[*good, *twins])))
+    assert {(pair.bad.pid, pair.good.pid) for pair in result.pairs} >= {(2, 6), (21, 21), (22, 22)}
     assert (3, 7) in {(pair.bad.pid, pair.good.pid) for pair in result.pairs} or {
         each.pid for _, each in result.unpaired
     } >= {3, 7}

@@ -20,7 +20,7 @@ PS = (
 )
 FILES = {
     "version.txt": "sosreport: 4.0\n",
-    "sos_commands/kernel/sysctl_-a": "vm.swappiness = {swappiness}\nnet.core.somaxconn = 4096\nnonsense\n../x = 1\n",
+    "sos_commands/kernel/sysctl_-a": "vm.swappiness = {swappiness}\nnet.core.somaxconn = 4096\nkernel.core_modes = file\nkernel.core_modes = pipe\nnonsense\n../x = 1\n",
     "sos_commands/kernel/uname_-a": "Linux {name} 5.14.0-70.el9 #1 SMP\n",
     "sos_commands/process/ps_auxwwwm": PS,
     "proc/meminfo": "MemTotal: 8000000 kB\nSwapTotal: 0 kB\n",
@@ -81,6 +81,7 @@ def test_the_facts_of_a_report(reports):
     assert (side.name, side.time_utc, side.window_s) == ("web-1", None, 0.0)
     assert facts["kernel.release"].value == "5.14.0-70.el9"
     assert facts["sysctl.net.core.somaxconn"].value == "4096"
+    assert facts["sysctl.kernel.core_modes"].value == "file pipe"
     assert facts["host.os"].value == "Red Hat Enterprise Linux 9"
     assert [jvm.main for jvm in side.jvms] == ["com.example.Main"]
     assert "jvm.collector" not in side.jvms[0].known.facts
@@ -101,7 +102,9 @@ def test_what_leads_out_of_an_archive_is_left_out(reports, tmp_path):
             fs.read_path(place)
 
 
-@pytest.mark.parametrize("data", [b"", b"x" * 2000, lzma.compress(b"x" * 5000), lzma.compress(b"\0" * 20000)[:60]])
+@pytest.mark.parametrize(
+    "data", [b"", b"x" * 2000, lzma.compress(b"x" * 5000), lzma.compress(b"\0" * 20000)[:60], b"\x1f\x8b" + b"x" * 600]
+)
 def test_what_is_no_report_is_one_line(tmp_path, data, inprocess):
     """Exit 2."""
     path = tmp_path / "sosreport-x.tar.xz"
@@ -118,6 +121,7 @@ def test_is_sos(tmp_path, reports):
     assert is_sos(reports[0])
     assert is_sos(reports[1])
     assert not is_sos(str(tmp_path / "incident.tar.gz"))
+    assert is_sos(archive(tmp_path / "renamed.tar.gz", reports[0], "w:gz"))
 
 
 def test_commands_that_are_hostile_say_nothing():

@@ -46,7 +46,7 @@ class Look(NamedTuple):
 class View(NamedTuple):
     """What to show: the format, the number of rows (None: not given, 0: all), the look of a picture, details of the run.
 
-    `wall`: elapsed time was asked for.
+    `wall`: elapsed time was asked for. `has_options`: whether the command has --no-idle.
     """
 
     format: str
@@ -55,6 +55,7 @@ class View(NamedTuple):
     look: Look = Look()
     verbose: bool = False
     wall: bool = False
+    has_options: bool = True
 
 
 def look_of(options: Mapping[str, Any], format_: str, top: int | None) -> Look:
@@ -216,7 +217,8 @@ def _picture_report(
     idle = sum(stack.samples for stack in profile.stacks if stack.idle and stack.frames)
     if idle and how.by != "cpu_ms":
         share = percent(idle / sum(stack.samples for stack in profile.stacks if stack.frames))
-        left_out = "are in the picture; --no-idle leaves them out" if how.selection.idle else "are left out"
+        to_do = "; --no-idle leaves them out" if view.has_options else ""
+        left_out = f"are in the picture{to_do}" if how.selection.idle else "are left out"
         notes.append(f"threads that wait for work ({share} of the samples) {left_out}")
     notes += [line.removesuffix(".") for line in taken]
     selected = profile.selected

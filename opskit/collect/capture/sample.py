@@ -83,7 +83,7 @@ class Sampler:
 
     def _reader(self, mark: int, read_path: Callable[[str], bytes]) -> Callable[[str], bool]:
         """Reads a file onto the tape; whether it was there."""
-        failed = self._recorded.fs.failure_of
+        failed, shared = self._recorded.fs.failure_of, self._recorded.fs.shared
         by_mark = self._tape.answers[kinds.FILE]
         while len(by_mark) <= mark:
             by_mark.append({})
@@ -103,7 +103,7 @@ class Sampler:
                     if before[path] == answer:
                         return there
                     break
-            now[path] = answer
+            now[path] = shared(answer) if type(answer) is bytes else answer
             return there
 
         return read

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 BLOCK_BYTES = 512
 ADLER_BASE = 65521
-LEVEL = 6  # of 40,000 files: 0.27 CPU s and 1.5 MB; level 1: 0.16 s, 2.1 MB
+LEVEL = 4  # of 28,000 files: 0.15 CPU s and 1.5 MB; level 6: 0.21 s, 1.4 MB; level 1: 0.09 s, 1.9 MB
 _NAME_BYTES, _PREFIX_BYTES, _RECORD_BYTES, _CHUNK_BYTES = 100, 155, 10240, 1 << 18
 _OWNED = b"0000600\0" + b"0000000\0" * 2  # mode, uid, gid
 _END = b"\0" * 100 + b"ustar\x0000" + b"root".ljust(32, b"\0") * 2 + b"0000000\0" * 2  # link, magic, owners, device

@@ -47,6 +47,9 @@ class TapeFS(ProcFS):
         self._is_tree = bool(tape.origin.root) or self.proc != "/proc"
         self._departed = Departed(tape, self.proc)
         self._parts = Parts(tape, self.failure_of)
+        self._shared: dict[
+            bytes, bytes
+        ] = {}  # contents that a recording has: many processes have the same limits and mounts
 
     @property
     def has_rates(self) -> bool:
@@ -240,7 +243,7 @@ class TapeFS(ProcFS):
             answer = self._put(kind, key, ask, self.source)
         except OSError as error:
             answer = self.failure_of(error, key)
-        self.tape.keep(kind, key, answer)
+        self.tape.keep(kind, key, self.shared(answer) if type(answer) is bytes else answer)
         return answer
 
     def _put(self, kind: str, key: str, ask: Callable[..., Any], *arguments: Any) -> Any:
@@ -249,6 +252,10 @@ class TapeFS(ProcFS):
         if isinstance(reads, PatientReads):
             return reads.ask(key, ask, *arguments, follows=kind == kinds.STAT)
         return ask(*arguments)
+
+    def shared(self, data: bytes) -> bytes:
+        """The same content, held once."""
+        return self._shared.setdefault(data, data)
 
     def failure_of(self, error: OSError, path: str) -> Failure:
         """An error of the source, as it is kept."""

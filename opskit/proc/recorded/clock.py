@@ -33,7 +33,8 @@ class TapeClock:
     @property
     def mark(self) -> int:
         """The number of the mark."""
-        return self.place[0]
+        place: Place | None = getattr(self._threads, "place", None)  # it is asked for at each file
+        return self.place[0] if place is None else place[0]
 
     @property
     def place(self) -> Place:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeVar
 
+from opskit.proc.files.status import parse_status
 from opskit.proc.kept_reads import KeptReads
 
 if TYPE_CHECKING:
@@ -12,7 +13,9 @@ if TYPE_CHECKING:
     from opskit.proc.recorded.clock import TapeClock
 
 T = TypeVar("T")
-_LAMBDA, _OF_THREADS = "<lambda>", "/task/"
+_LAMBDA = "<lambda>"
+# Of a process's files these are small when parsed, and several commands read those of all processes.
+_ASKED_AGAIN = frozenset({"comm", "stat", "status", "syscall"})
 
 
 class KeptByMark(KeptReads):
@@ -24,7 +27,10 @@ class KeptByMark(KeptReads):
 
     def load(self, read: Callable[[Callable[[str], T], str], T], parse: Callable[[str], T], path: str) -> T:
         """What the parser makes of the file, once: at one mark it does not change. A lambda is another one each time."""
-        is_large = _OF_THREADS in path and path.endswith("/status")  # there are many, and each is some KiB
+        directory, _, name = path.rpartition("/")
+        is_large = (
+            parse is parse_status or (directory[-1:].isdecimal() and name not in _ASKED_AGAIN) or name.isdecimal()
+        )
         if is_large or getattr(parse, "__name__", _LAMBDA) == _LAMBDA:
             return self.ask(path, read, parse, path)
         return self.keep((parse, path), path, read, parse, path)

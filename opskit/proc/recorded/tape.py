@@ -87,9 +87,10 @@ class Tape:
     def find(self, kind: str, key: str, mark: int) -> Any:
         """The answer that holds at a mark. Raises KeyError."""
         by_mark = self.answers[kind]
-        for place in range(min(mark, len(by_mark) - 1), 0, -1):
-            if key in by_mark[place]:
-                return by_mark[place][key]
+        if mark and len(by_mark) > 1:
+            for place in range(min(mark, len(by_mark) - 1), 0, -1):
+                if key in by_mark[place]:
+                    return by_mark[place][key]
         return by_mark[0][key]
 
     def keep(self, kind: str, key: str, answer: Any, mark: int = 0) -> None:

@@ -100,8 +100,7 @@ def wait_of(fs: ProcFS, pid: int, tid: int, fifos: Mapping[bytes, bytes]) -> Wai
     if text.startswith("running"):
         return Wait(pid, tid, "running")
     function = optional(fs.read, pid, "task", tid, "wchan", default=b"0").strip()
-    status = fs.maybe(parse_status, pid, "task", tid, "status")
-    slept = integer(status.fields.get("voluntary_ctxt_switches", "")) if status else None
+    slept = fs.maybe(_times_slept, pid, "task", tid, "status")
     call, number = parse_call(text, fs.machine) or ("other", 0)
     if call == "splice":  # it may wait for its input as well: fs/splice.c, pipe_wait_readable() and others
         call = "write" if function.startswith(b"pipe_") and not function.endswith(b"readable") else "other"
@@ -116,6 +115,13 @@ def wait_of(fs: ProcFS, pid: int, tid: int, fifos: Mapping[bytes, bytes]) -> Wai
         return Wait(pid, tid, call, fifos.get(on, on), slept)
     needs = _children(fs, pid, number & _ANY_CHILD) if call == "wait" else frozenset()
     return Wait(pid, tid, call, b"" if function == b"0" else function, slept, needs)
+
+
+def _times_slept(status: str) -> int | None:
+    """The voluntary context switches in PROC/PID/task/TID/status, which is read for many threads."""
+    _, found, rest = status.rpartition("\nvoluntary_ctxt_switches:")
+    words = rest.split(None, 1) if found else []
+    return integer(words[0]) if words else None
 
 
 def _children(fs: ProcFS, pid: int, number: int) -> frozenset[int]:

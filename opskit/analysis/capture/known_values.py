@@ -191,6 +191,9 @@ class KnownValues:
 
 def add_runs(runs: set[bytes], data: bytes) -> None:
     """Add the runs of letters and digits in some data, with NULs left out: ASCII in UTF-16 is ASCII then."""
+    if len(data) < _SLICE and b"\0" not in data:
+        runs.update(_RUN.findall(data))
+        return
     for at in range(0, len(data), _SLICE):
         piece = data[max(at - _LONGEST, 0) : at + _SLICE]
         runs.update(_RUN.findall(piece))

@@ -33,12 +33,13 @@ from opskit.records import NamedTuple
 from opskit.words import HIDDEN
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from opskit.proc.recorded.tape import Tape
 
     Change = Callable[[bytes], bytes]
 
+_SHORT = 256  # bytes of a text that many answers have
 _PATHS = re.compile(rb"[/\[].*")
 
 
@@ -65,6 +66,7 @@ def redact(tape: Tape) -> Hidden:
     work.hide_words()
     work.hide_texts()
     work.hide_copies()
+    work.forget()
     hidden = Hidden(**work.counts)
     tape.origin = tape.origin._replace(hidden=tape.origin.hidden + hidden.total)
     return hidden
@@ -83,11 +85,13 @@ class _Redaction:
         self._telling: list[str] = []
         self._known = KnownValues(())
         self._done: dict[tuple[str, bytes], tuple[bytes, Counter[str]]] = {}  # equal contents are redacted once
+        self._clean: set[bytes] = set()  # short texts without a secret
         place_of = places.Places(tape.origin).of
-        self._places: list[tuple[int, str, str]] = []  # (mark, path, place) of the files that may hold others' words
+        self._places: dict[str, dict[int, list[str]]] = {}  # by place and mark: the files that may hold others' words
         for mark, path, data in tape.all_of(kinds.FILE):
             if isinstance(data, bytes) and data and (place := place_of(path)) != places.NUMBERS:
-                self._places.append((mark, path, places.PERFDATA if data.startswith(MAGIC) else place))
+                kept = places.PERFDATA if data.startswith(MAGIC) else place
+                self._places.setdefault(kept, {}).setdefault(mark, []).append(path)
                 if place == places.NAMED:
                     self._names.add(thread_name(path, data))
         self._used = names_in_use(tape, self._names)
@@ -126,11 +130,17 @@ class _Redaction:
         self._answers(kinds.CALL, lambda answer: redact_answer(answer, self._in_text, self._in_binary))
         redact_names(self._tape, self._in_text)
 
+    def forget(self) -> None:
+        """Let go what took memory: the file is written next."""
+        for each in (self._done, self._clean, self._places, self._runs or set()):
+            each.clear()
+
     def _learn(self) -> None:
         telling = [value for value, is_sure in self._keeper.values.items() if is_telling(value, is_sure, self._used)]
         if self._runs is None:
             self._runs = self._foreign_runs()
         self._done.clear()
+        self._clean.clear()
         if telling != self._telling:
             self._telling, self._known = telling, KnownValues(telling)
             self._known.look_for(self._runs)
@@ -140,25 +150,35 @@ class _Redaction:
         runs: set[bytes] = set()
         contents: set[bytes] = set(self._names)
         files = self._tape.answers[kinds.FILE]
-        for mark, path, place in self._places:
-            if place == places.PATHS:
-                contents.update(_PATHS.findall(files[mark][path]))
-            elif place != places.NAMED:
-                contents.add(files[mark][path])
+        for place in self._places:
+            for mark, path in self._files_of(place) if place != places.NAMED else ():
+                if place == places.PATHS:
+                    contents.update(_PATHS.findall(files[mark][path]))
+                else:
+                    contents.add(files[mark][path])
         contents |= names_on(self._tape)
-        for data in contents:
-            add_runs(runs, data)
         for kind in (kinds.REPLY, kinds.CALL, kinds.RANGES):
             for _, _, answer in self._tape.all_of(kind):
                 for data in bytes_of(answer):
-                    add_runs(runs, data)
+                    if len(data) <= _SHORT:
+                        contents.add(data)
+                    else:
+                        add_runs(runs, data)
+        for data in contents:
+            add_runs(runs, data)
         return runs
 
     def _files(self, changes: dict[str, Change]) -> None:
         files = self._tape.answers[kinds.FILE]
-        for mark, path, place in self._places:
-            if place in changes:
-                files[mark][path] = self._once(place, changes[place], files[mark][path])
+        for place, change in changes.items():
+            for mark, path in self._files_of(place):
+                files[mark][path] = self._once(place, change, files[mark][path])
+
+    def _files_of(self, place: str) -> Iterator[tuple[int, str]]:
+        """The mark and path of each file of a place."""
+        for mark, paths in self._places.get(place, {}).items():
+            for path in paths:
+                yield mark, path
 
     def _once(self, place: str, change: Change, data: bytes) -> bytes:
         """The changed content, each content once; counted each time."""
@@ -177,7 +197,12 @@ class _Redaction:
                     answers[key] = change(answer)
 
     def _free_text(self, data: bytes) -> bytes:
-        return self._free_bytes(data) if b"\0" in data else self._keeper.text_file(self._in_text(data))
+        if data in self._clean:
+            return data
+        changed = self._free_bytes(data) if b"\0" in data else self._keeper.text_file(self._in_text(data))
+        if len(data) <= _SHORT and changed == data:
+            self._clean.add(data)
+        return changed
 
     def _free_bytes(self, data: bytes) -> bytes:
         return self._equal.memory(self._in_binary(data))
@@ -210,9 +235,8 @@ class _Redaction:
         cut = self._known.starts
         known = {name: HIDDEN.encode() if name in cut else self._in_text(name) for name in self._names}
         known = {name: changed for name, changed in known.items() if name != changed}
-        for mark, path, place in self._places if known else ():
-            if place == places.NAMED:
-                data = files[mark][path]
-                name = thread_name(path, data)
-                if name in known:
-                    files[mark][path] = data.replace(name, known[name], 1)
+        for mark, path in self._files_of(places.NAMED) if known else ():
+            data = files[mark][path]
+            name = thread_name(path, data)
+            if name in known:
+                files[mark][path] = data.replace(name, known[name], 1)

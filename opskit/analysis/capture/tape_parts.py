@@ -6,6 +6,7 @@ import base64
 import binascii
 import posixpath
 import zlib
+from operator import is_
 from typing import TYPE_CHECKING, Any
 
 from opskit.proc.recorded import tape as kinds
@@ -51,11 +52,13 @@ def _joined(ranges: dict[int, Any]) -> Iterator[tuple[int, list[int], bytes]]:
 def redact_answer(answer: Any, text: Change, binary: Change) -> Any:
     """An answer to a question as JSON: its texts, and the bytes in it. See opskit/proc/recorded/answers.py."""
     if isinstance(answer, str):
-        return _decoded(text(_encoded(answer)))
+        raw = _encoded(answer)
+        return answer if (changed := text(raw)) == raw else _decoded(changed)
     if isinstance(answer, bytes):
         return binary(answer)
     if isinstance(answer, list):
-        return [redact_answer(each, text, binary) for each in answer]
+        new = [each if type(each) is int else redact_answer(each, text, binary) for each in answer]
+        return answer if all(map(is_, new, answer)) else new
     if isinstance(answer, tuple):
         parts = [redact_answer(each, text, binary) for each in answer]
         return type(answer)(*parts) if hasattr(answer, "_fields") else tuple(parts)

@@ -37,7 +37,7 @@ class Command:
 # those that doctor names; {jvm} each JVM. Options that only show more, or choose among what was read, need no line.
 CAPTURED = {
     "doctor": ("", "{jvm} --only jvms"),
-    "pipes": ("--ends --fifos --threads", "--fill", "--by-user", "{pid} --fill"),
+    "pipes": ("--ends --fifos --threads --by-user", "--fill", "{pid} --fill"),
     "tcp": ("-v", "--listen", "{pid} -v"),
     "cswitch": ("", "{pid}"),
     "irqs": ("-v",),

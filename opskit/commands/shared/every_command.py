@@ -72,7 +72,7 @@ def run_every_command(
     lines: list[str] = []
     host.fs.kept = KeptByMark(host.clock)
     is_collecting = gc.isenabled()
-    gc.disable()  # a walk through all that the tape and the parsed files hold finds nothing
+    gc.disable()  # a walk through all that the tape holds finds nothing: once after each line is enough
     jvms = look_early(host) if looked is None else looked
     if jvms.pids:
         time.sleep(max(0.0, jvms.at_s + _APART_S - time.monotonic()))
@@ -82,6 +82,8 @@ def run_every_command(
         lines.append(line)
         host.rewind()
         why = _run(group, unseen, line)
+        gc.collect()
+        gc.freeze()  # what is left now stays: the tape, what is kept, modules
         if why is not None:
             without.append((line, why))
 
@@ -97,6 +99,7 @@ def run_every_command(
     finally:
         host.rewind()
         host.fs.kept = None
+        gc.unfreeze()
         if is_collecting:
             gc.enable()
     return Ran(lines, found, without)
@@ -120,15 +123,19 @@ def _run(group: click.Group, unseen: Unseen, line: str) -> str | None:
 
 
 def every_line(jvms: Iterable[int], pids: Iterable[int]) -> Iterator[str]:
-    """The lines of the catalog, but the first one of doctor."""
-    for entry in COMMANDS:
-        for arguments in entry.captured:
-            if "{jvm}" in arguments:
-                yield from (f"{entry.name} {arguments.format(jvm=pid)}" for pid in jvms)
-            elif "{pid}" in arguments:
-                yield from (f"{entry.name} {arguments.format(pid=pid)}" for pid in pids)
-            elif entry.name != _DOCTOR:
-                yield f"{entry.name} {arguments}".rstrip()
+    """The lines of the catalog, but the first one of doctor.
+
+    Those of single processes come first: the memory that they need for a moment is free again when the tape grows.
+    """
+    lines = [(entry.name, arguments) for entry in COMMANDS for arguments in entry.captured]
+    for name, arguments in lines:
+        if "{jvm}" in arguments:
+            yield from (f"{name} {arguments.format(jvm=pid)}" for pid in jvms)
+        elif "{pid}" in arguments:
+            yield from (f"{name} {arguments.format(pid=pid)}" for pid in pids)
+    for name, arguments in lines:
+        if "{" not in arguments and name != _DOCTOR:
+            yield f"{name} {arguments}".rstrip()
 
 
 def _asked_lines(jvms: Iterable[int]) -> Iterator[str]:

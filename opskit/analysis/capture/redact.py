@@ -156,7 +156,6 @@ class _Redaction:
                     contents.update(_PATHS.findall(files[mark][path]))
                 else:
                     contents.add(files[mark][path])
-        contents |= names_on(self._tape)
         for kind in (kinds.REPLY, kinds.CALL, kinds.RANGES):
             for _, _, answer in self._tape.all_of(kind):
                 for data in bytes_of(answer):
@@ -164,8 +163,9 @@ class _Redaction:
                         contents.add(data)
                     else:
                         add_runs(runs, data)
-        for data in contents:
-            add_runs(runs, data)
+        for each in (contents, names_on(self._tape)):
+            for data in each:
+                add_runs(runs, data)
         return runs
 
     def _files(self, changes: dict[str, Change]) -> None:

@@ -164,7 +164,8 @@ def names_on(tape: Tape) -> set[bytes]:
                     else:
                         texts.update(answer if kind != kinds.ENTRIES else [entry[0] for entry in answer])
     raw.update(_encoded(text) for text in texts if not text.isdecimal())
-    return {each for each in raw if not each.startswith((b"pipe:[", b"socket:[", b"anon_inode:"))}
+    raw.difference_update([each for each in raw if each.startswith((b"pipe:[", b"socket:[", b"anon_inode:"))])
+    return raw
 
 
 def names_in_use(tape: Tape, threads: set[bytes]) -> frozenset[str]:

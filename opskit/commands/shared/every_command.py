@@ -123,19 +123,14 @@ def _run(group: click.Group, unseen: Unseen, line: str) -> str | None:
 
 
 def every_line(jvms: Iterable[int], pids: Iterable[int]) -> Iterator[str]:
-    """The lines of the catalog, but the first one of doctor.
-
-    Those of single processes come first: the memory that they need for a moment is free again when the tape grows.
-    """
-    lines = [(entry.name, arguments) for entry in COMMANDS for arguments in entry.captured]
-    for name, arguments in lines:
-        if "{jvm}" in arguments:
-            yield from (f"{name} {arguments.format(jvm=pid)}" for pid in jvms)
-        elif "{pid}" in arguments:
-            yield from (f"{name} {arguments.format(pid=pid)}" for pid in pids)
-    for name, arguments in lines:
-        if "{" not in arguments and name != _DOCTOR:
-            yield f"{name} {arguments}".rstrip()
+    """The lines of the catalog, but the first one of doctor; first those of single processes, which free much memory for the others."""
+    lines = [f"{entry.name} {arguments}".rstrip() for entry in COMMANDS for arguments in entry.captured]
+    for line in lines:
+        if "{jvm}" in line:
+            yield from (line.format(jvm=pid) for pid in jvms)
+        elif "{pid}" in line:
+            yield from (line.format(pid=pid) for pid in pids)
+    yield from (line for line in lines if "{" not in line and line != _DOCTOR)
 
 
 def _asked_lines(jvms: Iterable[int]) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, TypeVar
 
 from opskit.proc.files.status import parse_status
@@ -14,8 +15,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 _LAMBDA = "<lambda>"
-# Of a process's files these are small when parsed, and several commands read those of all processes.
-_ASKED_AGAIN = frozenset({"comm", "stat", "status", "syscall"})
+# Of a process's files only these are small when parsed and read by several commands.
+_LARGE = re.compile(r"/[0-9]+/(?!(?:comm|stat|status|syscall)\Z)[^/]+\Z|/[0-9]+\Z")
 
 
 class KeptByMark(KeptReads):
@@ -27,10 +28,7 @@ class KeptByMark(KeptReads):
 
     def load(self, read: Callable[[Callable[[str], T], str], T], parse: Callable[[str], T], path: str) -> T:
         """What the parser makes of the file, once: at one mark it does not change. A lambda is another one each time."""
-        directory, _, name = path.rpartition("/")
-        is_large = (
-            parse is parse_status or (directory[-1:].isdecimal() and name not in _ASKED_AGAIN) or name.isdecimal()
-        )
+        is_large = parse is parse_status or _LARGE.search(path)
         if is_large or getattr(parse, "__name__", _LAMBDA) == _LAMBDA:
             return self.ask(path, read, parse, path)
         return self.keep((parse, path), path, read, parse, path)

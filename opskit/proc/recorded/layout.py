@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 MOST_LINES = 1 << 21
 _BATCH = 1 << 16  # characters that are split at once
+_LINES_AT_ONCE = 512  # are joined: as text they take twice the memory
 # Numbers that no kernel gives would overflow in functions that take C's.
 FIELD, _NUMBER, _MAYBE, _FLAG = r"[^\t\n]*", r"[0-9]{1,20}", r"(?:-|[0-9]{1,20})", r"(?:yes|no)"
 _OCTAL, _TIME_NS = r"[0-7]{1,10}", r"-?[0-9]{1,19}"
@@ -52,12 +53,19 @@ class Shape(NamedTuple):
 
 def index_of(shape: Shape, answers: Iterable[tuple[str, Any]]) -> bytes:
     """The content of an index."""
+    parts: list[bytes] = []
     lines = [shape.head]
     for key, answer in answers:
         name = escaped(key)
         lines += [name + rest for rest in shape.write(answer)]
-    lines.append("")
-    return "\n".join(lines).encode("utf-8", "surrogateescape")
+        if len(lines) >= _LINES_AT_ONCE:
+            parts.append(_joined(lines))
+            lines.clear()
+    return b"".join([*parts, _joined(lines)])
+
+
+def _joined(lines: list[str]) -> bytes:
+    return "".join([f"{line}\n" for line in lines]).encode("utf-8", "surrogateescape")
 
 
 def check_index(shape: Shape, data: bytes, source: str) -> str:

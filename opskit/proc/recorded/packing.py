@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import json
 import re
-from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from opskit.proc.recorded import manifest
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
 # Paths that any tar and file system holds as they are: ASCII, short names, no `..`, and no backslash but systemd's `\x2d`.
 _IN_NAME = r"[ !#-)+-.0-9:;=@A-Z\[\]^_a-z{}~]*"
 _PLAIN = re.compile(rf"(?:/(?!\.{{0,2}}(?:/|\Z)){_IN_NAME}(?:\\x[0-9a-f]{{2}}{_IN_NAME})*)+\Z")
-_FIRST = itemgetter(0)
 _LONGEST_PATH, _LONGEST_NAME = 1000, 200
 
 
@@ -58,7 +56,8 @@ def _indexes(by_kind: dict[str, dict[str, Any]], sample: int) -> Iterator[tuple[
         failures += failed
         if kind in (kinds.FILE, kinds.REPLY) or len(failed) == len(answers):
             continue
-        rest = sorted([(key, answer) for key, answer in answers.items() if not isinstance(answer, Failure)], key=_FIRST)
+        keys = sorted([key for key, answer in answers.items() if not isinstance(answer, Failure)])
+        rest = ((key, answers[key]) for key in keys)
         if kind == kinds.CALL:
             yield f"index/{sample}/calls.jsonl", _calls(rest)
         elif kind == kinds.RANGES:
@@ -106,13 +105,15 @@ def _odd(kept: list[tuple[str, dict[str, Any], set[str]]], sample: int) -> Itera
 
 def _files(by_mark: list[dict[str, Any]], paths: list[set[str]]) -> Iterator[tuple[str, bytes]]:
     """The files by their paths. Those of one name and all samples of one stand beside each other: a third less in the archive."""
-    order = sorted(set().union(*paths))
-    order.sort(key=lambda path: path.rpartition("/")[2])
+    by_name: dict[str, list[str]] = {}
+    for path in sorted(set().union(*paths)):
+        by_name.setdefault(path.rpartition("/")[2], []).append(path)
     above = ["tree", *(f"samples/{sample}" for sample in range(2, len(paths) + 1))]
-    for path in order:
-        for mark, safe in enumerate(paths):
-            if path in safe:
-                yield above[mark] + path, by_mark[mark][path]
+    for name in sorted(by_name):
+        for path in by_name[name]:
+            for mark, safe in enumerate(paths):
+                if path in safe:
+                    yield above[mark] + path, by_mark[mark][path]
 
 
 def _safe_keys(answers: dict[str, Any], before: str = "", after: str = "") -> set[str]:
@@ -131,7 +132,10 @@ def _safe_keys(answers: dict[str, Any], before: str = "", after: str = "") -> se
         if above and above not in directories:
             directories.add(above)
             todo.append(above)
-    return {key for key in safe if key + after not in directories} if after else safe - directories
+    if after:
+        return {key for key in safe if key + after not in directories}
+    safe -= directories
+    return safe
 
 
 def _is_short(key: str) -> bool:

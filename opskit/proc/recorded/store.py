@@ -101,6 +101,7 @@ class _Found:
         self.tree: dict[str, bytes] = {}
         self.samples: dict[int, dict[str, bytes]] = {}
         self.others: dict[str, bytes] = {}
+        self.shared: dict[bytes, bytes] = {}  # many processes have the same limits and mounts
         self.foreign = 0
         self.is_begun = False
 
@@ -128,7 +129,7 @@ class _Found:
             return
         if key in place:
             raise self.bad("has two files of one name; don't use it", name)
-        place[key] = data
+        place[key] = self.shared.setdefault(data, data)
 
     def _begin(self, name: str) -> None:
         self.is_begun = True

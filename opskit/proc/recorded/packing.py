@@ -32,16 +32,16 @@ _LONGEST_PATH, _LONGEST_NAME = 1000, 200
 def pack(tape: Tape) -> Iterator[tuple[str, bytes]]:
     """(name, content) of each file of a capture. The same answers give the same files, in the same order."""
     yield manifest.NAME, manifest.manifest_of(tape)
-    paths: list[set[str]] = []  # by mark, of the files that keep theirs
+    odd: list[set[str]] = []  # by mark, the paths of files that cannot keep theirs
     for mark in range(max(map(len, tape.answers.values()))):
         by_kind = {kind: marks[mark] for kind, marks in tape.answers.items() if len(marks) > mark and marks[mark]}
         files, replies = by_kind.get(kinds.FILE, {}), by_kind.get(kinds.REPLY, {})
-        paths.append(_safe_keys(files))
-        names = _safe_keys(replies, "/", ".txt") if mark == 0 else set()
+        odd.append(_odd_keys(files))
+        odd_replies = _odd_keys(replies, "/", ".txt") if mark == 0 else _contents(replies)
         yield from _indexes(by_kind, mark + 1)
-        yield from ((f"attach/{name}.txt", replies[name]) for name in sorted(names))
-        yield from _odd([(kinds.REPLY, replies, names), (kinds.FILE, files, paths[-1])], mark + 1)
-    yield from _files(tape.answers[kinds.FILE], paths)
+        yield from ((f"attach/{name}.txt", replies[name]) for name in sorted(_contents(replies) - odd_replies))
+        yield from _odd([(kinds.REPLY, replies, odd_replies), (kinds.FILE, files, odd[-1])], mark + 1)
+    yield from _files(tape.answers[kinds.FILE], odd)
 
 
 def capture_chunks(tape: Tape) -> Iterator[bytes]:
@@ -93,49 +93,58 @@ def _ranges(answers: Iterable[tuple[str, dict[int, Any]]]) -> tuple[list[tuple[s
 
 
 def _odd(kept: list[tuple[str, dict[str, Any], set[str]]], sample: int) -> Iterator[tuple[str, bytes]]:
-    """What cannot keep its path, of (kind, answers, those that can)."""
+    """What cannot keep its path, of (kind, answers, their keys)."""
     odd: list[tuple[str, Any]] = []
-    for kind, answers, safe in kept:
-        for key in sorted([key for key, data in answers.items() if key not in safe and not isinstance(data, Failure)]):
+    for kind, answers, keys in kept:
+        for key in sorted(keys):
             odd.append((key, (kind, len(odd) + 1)))
             yield f"odd/{sample}/{len(odd)}", answers[key]
     if odd:
         yield f"index/{sample}/odd.tsv", index_of(ODD, odd)
 
 
-def _files(by_mark: list[dict[str, Any]], paths: list[set[str]]) -> Iterator[tuple[str, bytes]]:
+def _files(by_mark: list[dict[str, Any]], odd: list[set[str]]) -> Iterator[tuple[str, bytes]]:
     """The files by their paths. Those of one name and all samples of one stand beside each other: a third less in the archive."""
     by_name: dict[str, list[str]] = {}
-    for path in sorted(set().union(*paths)):
-        by_name.setdefault(path.rpartition("/")[2], []).append(path)
-    above = ["tree", *(f"samples/{sample}" for sample in range(2, len(paths) + 1))]
+    for answers in by_mark:
+        for path in answers:
+            by_name.setdefault(path.rpartition("/")[2], []).append(path)
+    above = ["tree", *(f"samples/{sample}" for sample in range(2, len(odd) + 1))]
     for name in sorted(by_name):
-        for path in by_name[name]:
-            for mark, safe in enumerate(paths):
-                if path in safe:
-                    yield above[mark] + path, by_mark[mark][path]
+        for path in sorted(set(by_name.pop(name))):
+            for place, answers, without in zip(above, by_mark, odd):
+                data = answers.get(path)
+                if data is not None and path not in without and not isinstance(data, Failure):
+                    yield place + path, data
 
 
-def _safe_keys(answers: dict[str, Any], before: str = "", after: str = "") -> set[str]:
-    """The keys of contents that are plain paths, and no directory of another. `before`, `after`: what is put around a key."""
-    safe = {
-        key
-        for key, data in answers.items()
-        if not isinstance(data, Failure)
-        and _PLAIN.match(before + key)
-        and (len(key) <= _LONGEST_NAME or _is_short(key))
-    }
-    directories = {key.rpartition("/")[0] for key in safe}
+def _odd_keys(answers: dict[str, Any], before: str = "", after: str = "") -> set[str]:
+    """The keys of contents that are no plain paths, or a directory of another. `before`, `after`: what is put around a key.
+
+    They are few: a set of the others would take much memory.
+    """
+    odd: set[str] = set()
+    directories: set[str] = set()
+    for key, data in answers.items():
+        if isinstance(data, Failure):
+            continue
+        if _PLAIN.match(before + key) and (len(key) <= _LONGEST_NAME or _is_short(key)):
+            directories.add(key.rpartition("/")[0])
+        else:
+            odd.add(key)
     todo = list(directories)
     while todo:
         above = todo.pop().rpartition("/")[0]
         if above and above not in directories:
             directories.add(above)
             todo.append(above)
-    if after:
-        return {key for key in safe if key + after not in directories}
-    safe -= directories
-    return safe
+    odd.update([key for key, data in answers.items() if key + after in directories and not isinstance(data, Failure)])
+    return odd
+
+
+def _contents(answers: dict[str, Any]) -> set[str]:
+    """The keys of all that is no failure."""
+    return {key for key, data in answers.items() if not isinstance(data, Failure)}
 
 
 def _is_short(key: str) -> bool:

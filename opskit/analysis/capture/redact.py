@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     Change = Callable[[bytes], bytes]
 
 _SHORT = 256  # bytes of a text that many answers have
+_NONE: Counter[str] = Counter()
 _PATHS = re.compile(rb"[/\[].*")
 
 
@@ -185,7 +186,8 @@ class _Redaction:
         found = self._done.get((place, data))
         if found is None:
             before = self.counts.copy()
-            found = self._done[place, data] = change(data), self.counts - before
+            changed = change(data)
+            found = self._done[place, data] = changed, (self.counts - before if self.counts != before else _NONE)
         else:
             self.counts.update(found[1])
         return found[0]

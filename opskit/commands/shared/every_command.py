@@ -84,8 +84,7 @@ def run_every_command(
         why = _run(group, unseen, line)
         gc.collect()
         gc.freeze()  # what is left now stays: the tape, what is kept, modules
-        if why is not None:
-            without.append((line, why))
+        without.extend([] if why is None else [(line, why)])
 
     try:
         run(_DOCTOR)

@@ -61,7 +61,10 @@ def make_tape(
         again = RecordedHost(tape, host.fs)  # at the moments of the samples
         ran = run_every_command(group, again, ask.pids, progress=lambda line: progress(f"running {line}", 1.0))
         progress("reading every process", 0.5)
-        return ran, sweep(again)
+        processes = sweep(again)
+        for each in (recorded, again):
+            each.fs.end_recording()
+        return ran, processes
 
     notes: Sequence[str] = ()
     if ask.what:  # before the samples: rates are without its pauses, and samples have the listeners that it starts

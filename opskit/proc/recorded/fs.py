@@ -257,6 +257,10 @@ class TapeFS(ProcFS):
         """The same content, held once."""
         return self._shared.setdefault(data, data)
 
+    def end_recording(self) -> None:
+        """Let go of what only a recording needs, before the tape is redacted."""
+        self._shared.clear()
+
     def failure_of(self, error: OSError, path: str) -> Failure:
         """An error of the source, as it is kept."""
         number = error.errno or errno.EIO

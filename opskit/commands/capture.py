@@ -50,12 +50,13 @@ def capture(
     from opskit.collect.targets import resolve_process
     from opskit.commands.shared.capture_runs import Keeping, capture_once, capture_when
     from opskit.commands.shared.capturing import Wanted
+    from opskit.proc.blocked import Suspects
     from opskit.proc.patient_reads import PatientReads
 
     if run.host.is_recorded:
         raise NotSupported("capture: this is a capture already; copy the file")
     if run.host.fs.is_live:
-        run.host.fs.kept = PatientReads()
+        run.host.fs.kept = PatientReads(Suspects())
     pids = tuple(dict.fromkeys(resolve_process(run.host, word, "capture") for word in words))
     GivenPids(run.host, pids, "capture")  # they exist
     wanted = Wanted(

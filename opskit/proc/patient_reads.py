@@ -1,16 +1,19 @@
 """Reads that hang, for who cannot wait for them: what may hang is read in a thread beside, which is left there where it does.
 
 What hangs: what leads to a dead network mount; the memory of a process (cmdline, environ, maps) that is locked meanwhile. The
-file then counts as denied, and with it all else of that process's memory.
+file then counts as denied, and with it all else of that process's memory. A thread beside costs ten times a read, so it reads
+only what is suspect: memory of a process with a thread in uninterruptible sleep, as who locks it is; links in a mount
+namespace that has remote file systems.
 """
 
 from __future__ import annotations
 
+import re
 import threading
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from opskit.proc.blocked import is_blocked
+from opskit.proc.blocked import Suspects, is_blocked
 from opskit.proc.kept_reads import Hangs, KeptReads, keys_of
 
 if TYPE_CHECKING:
@@ -21,13 +24,15 @@ _HANGS_S = 0.5
 _LOCKING = ("/cmdline", "/environ")  # reading these takes the lock on every kernel
 _KERNELS = ("/proc/", "/sys/")
 _LED_ELSEWHERE = ("/root/", "/cwd/")  # below /proc/PID
+_LINK = re.compile(r"(.*/[0-9]+)/(?:task/[0-9]+/)?(?:exe|cwd|root|fd/[0-9]+|map_files/[^/]+)\Z")
 
 
 class PatientReads(KeptReads):
-    """Keeps nothing but which files hang."""
+    """Keeps nothing but which files hang. `suspects` tells what may; None: everything may."""
 
-    def __init__(self) -> None:
+    def __init__(self, suspects: Suspects | None = None) -> None:
         super().__init__()
+        self._suspects = suspects
         self.hung: list[str] = []
         self._reader: _Reader | None = None
         self._readable: set[str] = set()  # `/proc/PID`, whose memory was read
@@ -50,13 +55,27 @@ class PatientReads(KeptReads):
         if self._refused and not self._refused.isdisjoint(keys):
             raise Hangs(path)
         is_memory = len(keys) > 1
-        is_safe = keys[-1] in self._readable or not (is_memory or follows or _leads_elsewhere(path))
-        if is_safe or isinstance(threading.current_thread(), _Reader):
+        if not self._may_hang(path, keys[-1], is_memory=is_memory, follows=follows) or isinstance(
+            threading.current_thread(), _Reader
+        ):
             return call(*arguments)
         value: T = self._beside(path, lambda: call(*arguments))
         if is_memory and path.endswith(_LOCKING):
             self._readable.add(keys[-1])
         return value
+
+    def _may_hang(self, path: str, process: str, *, is_memory: bool, follows: bool) -> bool:
+        if is_memory:
+            if process in self._readable:
+                return False
+            if self._suspects is None or self._suspects.has_locked_memory(process):
+                return True
+            self._readable.add(process)
+            return False
+        if _leads_elsewhere(path):
+            return True
+        link = _LINK.match(path) if follows else None
+        return link is not None and (self._suspects is None or self._suspects.sees_remote_files(link[1]))
 
     def _beside(self, path: str, call: Callable[[], Any]) -> Any:
         try:

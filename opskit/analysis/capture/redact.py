@@ -33,7 +33,7 @@ from opskit.records import NamedTuple
 from opskit.words import HIDDEN
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
 
     from opskit.proc.recorded.tape import Tape
 
@@ -59,9 +59,10 @@ class Hidden(NamedTuple):
         return sum(self)
 
 
-def redact(tape: Tape) -> Hidden:
-    """Hide the secrets on a tape, and say how many."""
+def redact(tape: Tape, secrets: Collection[str] = ()) -> Hidden:
+    """Hide the secrets on a tape, and say how many. `secrets`: values that the commands hid which were run for it."""
     work = _Redaction(tape)
+    work.learn(secrets)
     work.hide_words()
     work.hide_texts()
     work.hide_copies()
@@ -91,6 +92,11 @@ class _Redaction:
                 if place == places.NAMED:
                     self._names.add(thread_name(path, data))
         self._used = names_in_use(tape, self._names)
+
+    def learn(self, secrets: Collection[str]) -> None:
+        """Values that are secrets wherever they stand."""
+        for value in secrets:
+            self._keeper.keep(value)
 
     def hide_words(self) -> None:
         """Command lines and environments."""

@@ -14,9 +14,10 @@ from opskit.jvm.discover import find_jvms
 from opskit.proc.recorded.tape import FILE, Failure, Mark, Tape
 from opskit.recorded_host import RecordedHost
 from opskit.records import NamedTuple
+from opskit.redact import noting
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Sequence
 
     import click
 
@@ -63,10 +64,11 @@ def make_tape(
         notes = ask_jvms(host, tape, asked, ask.what, ask.interval_s, lambda what: progress(what, 1.0))
     Sampler(host, recorded, pids).take(ask.interval_s, before_sample)
     recorded = RecordedHost(tape, host.fs)  # at the moments of the samples
-    ran = run_every_command(group, recorded, ask.pids, progress=lambda line: progress(f"running {line}", 1.0))
+    with noting() as secrets:
+        ran = run_every_command(group, recorded, ask.pids, progress=lambda line: progress(f"running {line}", 1.0))
     progress("reading every process", 0.5)
     processes = sweep(recorded)
-    hidden = _redacted(tape) if ask.redacts else None
+    hidden = _redacted(tape, secrets) if ask.redacts else None
     first, last = tape.marks[0], tape.marks[-1]
     return tape, Captured(
         "", 0, processes, len(jvms), len(tape.marks), last.monotonic_s - first.monotonic_s, hidden,
@@ -74,10 +76,10 @@ def make_tape(
     )  # fmt: skip
 
 
-def _redacted(tape: Tape) -> Hidden:
+def _redacted(tape: Tape, secrets: Collection[str]) -> Hidden:
     from opskit.analysis.capture.redact import redact
 
-    return redact(tape)
+    return redact(tape, secrets)
 
 
 def _unread(tape: Tape) -> tuple[tuple[str, int], ...]:

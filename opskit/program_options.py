@@ -26,7 +26,7 @@ class Habits(NamedTuple):
     variables: tuple[str, ...] = ()
 
 
-_MYSQL = Habits(glued=("-p",))
+_MYSQL = Habits(glued=("-p",), plain=True)  # -p alone: it asks for it
 _LDAP = Habits(secret=("-w",), glued=("-w",))
 _SQLCMD = Habits(secret=("-P",), glued=("-P",))
 _LOGIN = Habits(login=True)
@@ -65,7 +65,7 @@ _PROGRAMS: dict[str, Habits] = {
         (
             *("perf", "strace", "ltrace", "gdb", "pidstat", "top", "htop", "ps", "taskset", "renice", "chrt", "ionice", "lsof", "prlimit"),
             *("mkdir", "cp", "install", "rsync", "touch", "tar", "ssh", "autossh", "nmap", "pytest", "py.test", "git"),
-            *("kubectl", "iotop", "pmap", "pgrep", "bpftrace", "nc", "ncat", "time", "unshare", "xargs"),
+            *("kubectl", "memcached", "iotop", "pmap", "pgrep", "bpftrace", "nc", "ncat", "time", "unshare", "xargs"),
         ),
         _PLAIN,
     ),

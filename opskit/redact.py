@@ -373,7 +373,8 @@ _DEFAULT = _Noting()
 @contextmanager
 def noting() -> Iterator[set[str]]:
     """The values that reports hide meanwhile."""
-    _DEFAULT.noted = noted = set()
+    noted: set[str] = set()
+    _DEFAULT.noted = noted
     try:
         yield noted
     finally:

@@ -23,7 +23,7 @@ _NOT_SECRET_OF_A_KEY = frozenset(
 _KEYS_OF_DATA = frozenset({"primary", "foreign", "sort", "partition", "routing", "row", "public"})
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 
-_PLAIN_VALUES = frozenset({"", "true", "false", "null", "none"})
+_PLAIN_VALUES = frozenset({"", "true", "false", "yes", "no", "null", "none"})
 # The last word of a name that says something about a secret: `token.ttl=3600`, `--authorization-mode=Node,RBAC`.
 _SETTINGS = frozenset({
     "ttl", "timeout", "expiry", "expiration", "expires", "length", "size", "interval", "enabled", "type", "provider", "algorithm",

@@ -75,6 +75,8 @@ def test_names_that_only_resemble_them(name):
         ("openssl rsa -passin pass:a;b -k hunter2", "openssl rsa -passin pass:… -k …"),
         ("smbclient -U bob%hunter2 //h/x", "smbclient -U bob%… //h/x"),
         ("beeline -u jdbc:hive2://h:1 -n shop -p hunter2", "beeline -u jdbc:hive2://h:1 -n shop -p …"),
+        ("mysql -u root -p shop", "mysql -u root -p shop"),
+        ("memcached -u memcache -p 11211 -o auth=no", "memcached -u memcache -p 11211 -o auth=no"),
         ("sqlplus scott/p@ss@db @x.sql", "sqlplus scott/…@db @x.sql"),
         ("app -Dcache.password=836251 --bindpw=x --psk x", "app -Dcache.password=… --bindpw=… --psk …"),
         ("sh -c tool --password a\\ b -x", "sh -c tool --password … -x"),

@@ -67,7 +67,10 @@ def redact(tape: Tape, secrets: Collection[str] = ()) -> Hidden:
     work.hide_texts()
     work.hide_copies()
     hidden = Hidden(**work.counts)
-    tape.origin = tape.origin._replace(hidden=tape.origin.hidden + hidden.total)
+    found = tuple(f"{number} {kind}" for kind, number in hidden._asdict().items() if number)
+    tape.origin = tape.origin._replace(
+        hidden=tape.origin.hidden + hidden.total, is_redacted=True, hidden_kinds=tape.origin.hidden_kinds + found
+    )
     return hidden
 
 

@@ -73,6 +73,8 @@ def test_no_planted_secret_is_in_the_archive(planted):
     assert leaks(_archive(tape), PLANTED) == []
     assert hidden.total >= len(PLANTED)
     assert tape.origin.hidden == hidden.total
+    assert tape.origin.is_redacted
+    assert sum(int(each.split()[0]) for each in tape.origin.hidden_kinds) == hidden.total
     plain = _archive(_planted())
     assert all(any(form in plain for form in forms_of(each.secret).values()) for each in PLANTED)
 

@@ -76,7 +76,7 @@ _AUTHORIZATION = re.compile(
     r"\b(authorization[\"']?: ?(?!Bearer|Basic|Digest|Negotiate)[A-Za-z0-9\-]{1,40} {1,4})([^\s\"']+)", re.IGNORECASE
 )
 _PATH = re.compile(r"[\s/?#@]")
-_KEY_OF_URL = re.compile(r"[A-Za-z0-9_\-]{16,}@")
+_KEY_OF_URL = re.compile(r"([A-Za-z0-9_\-]{16,})(?::|:x-oauth-basic)?@")
 _IN_URL = re.compile(r"""[^\s"'<>]*""")
 _ORACLE = re.compile(r"(:(?:thin|oci8?):)([^\s/@]{1,128})/([^\s]{1,256})@")  # the last @
 _SCHEME = re.compile(r"\b(Bearer|Basic|Digest|Negotiate) +([A-Za-z0-9._~+/][A-Za-z0-9._~+/=\-]{5,})", re.IGNORECASE)
@@ -157,7 +157,7 @@ class Hider:
     def _without_password(self, piece: str) -> str:
         """What follows `://`: the password between a user's name and the last @, which may have a slash or an @ of its own."""
         if key := _KEY_OF_URL.match(piece):
-            return self.hide(URLS, piece[: key.end() - 1]) + piece[key.end() - 1 :]
+            return self.hide(URLS, key[1]) + piece[key.end(1) :]
         user, colon, rest = piece.partition(":")
         found = _IN_URL.match(rest)
         at = rest.rfind("@", 0, found.end()) if found and colon else -1
@@ -272,8 +272,10 @@ class Hider:
 
     def script(self, text: str) -> str:
         """A text, or a command line within a word: `sh -c 'tool --password x'`."""
-        if " -" not in text:
+        if " -" not in text and not (text[:1] == "-" and " " in text):
             return self.text(text)
+        if "-----BEGIN" in text:  # which has lines
+            text = _PRIVATE_KEY.sub(lambda found: found[1] + self.hide(TOKENS, found[2]), text)
         return "\n".join([self.line(each, is_quoted=True) for each in text.split("\n")])
 
     def _line_words(self, words: Sequence[str], is_quoted: bool) -> Iterator[str]:

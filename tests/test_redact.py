@@ -110,6 +110,7 @@ def test_a_command_line_in_one_line(line, shown):
         ("https://user:p@ss@host/x", "https://user:…@host/x"),
         ("redis://:p/w@host:6379", "redis://:…@host:6379"),
         ("https://0123456789abcdef0123@sentry.example/1", "https://…@sentry.example/1"),
+        ("https://0123456789abcdef0123:x-oauth-basic@h/1", "https://…:x-oauth-basic@h/1"),
         ("jdbc:sqlserver://h;password={a;b};user=sa", "jdbc:sqlserver://h;password=…;user=sa"),
         ("User{password=(x}y, name=z}", "User{password=…, name=z}"),
         ("http://host:8080/path?x=1", "http://host:8080/path?x=1"),
@@ -159,6 +160,7 @@ def test_words_keep_their_number():
 
 def test_a_word_ends_where_it_ends():
     """A value that is a word, or the end of one, is hidden whole, with blanks, commas and quotes."""
+    assert redact_words(["java", "--db.password a b"]) == ["java", "--db.password … b"]
     words = ["curl", "-H", "X-Api-Key: a;b,c", "-HAuthorization: AWS4 Credential=a, Signature=b", "--env=DB_PASS=a b"]
     assert redact_words(words) == ["curl", "-H", "X-Api-Key: …", "-HAuthorization: AWS4 …", "--env=DB_PASS=…"]
 

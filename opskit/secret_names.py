@@ -9,12 +9,12 @@ LONGEST_NAME = 256
 
 # A name is a secret's if it contains one of these, without regard to case and separators …
 _MARKS = re.compile(
-    r"passw|passphrase|passcode|secret|token|credential|authorization|connectionstring|sessionid$"
+    r"passw|passphrase|passcode|secret|token|credential|authorization|masterauth|connectionstring|sessionid$"
     r"|(?:api|access|private|signing|auth|master|crypt|encryption|shared|license|account|storage|ssh)key"
 )
 # … or has one of these as a word: `tls.key`, `keyPass`, `MYSQL_PWD`.
-_WORDS = frozenset({"key", "keys", "pass", "pw", "pwd", "otp", "jwt", "dsn", "creds", "cred", "bearer"})
-_ENDINGS = ("pass", "pwd", "psw", "pswd")  # -storepass, dbpwd
+_WORDS = frozenset({"key", "keys", "pass", "pw", "pwd", "otp", "jwt", "dsn", "creds", "cred", "bearer", "psk"})
+_ENDINGS = ("pass", "pwd", "psw", "pswd", "pw")  # -storepass, dbpwd
 _NOT_ENDINGS = frozenset({"bypass", "compass", "encompass", "trespass", "surpass", "overpass", "underpass"})
 _LAST_WORDS = frozenset({"auth", "pin", "salt", "sas", "cookie"})
 _NOT_SECRET_OF_A_KEY = frozenset(
@@ -23,7 +23,7 @@ _NOT_SECRET_OF_A_KEY = frozenset(
 _KEYS_OF_DATA = frozenset({"primary", "foreign", "sort", "partition", "routing", "row", "public"})
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 
-_PLAIN_VALUES = frozenset({"", "true", "false", "null", "none"})
+_PLAIN_VALUES = frozenset({"", "true", "false", "yes", "no", "null", "none"})
 # The last word of a name that says something about a secret: `token.ttl=3600`, `--authorization-mode=Node,RBAC`.
 _SETTINGS = frozenset({
     "ttl", "timeout", "expiry", "expiration", "expires", "length", "size", "interval", "enabled", "type", "provider", "algorithm",
@@ -44,6 +44,10 @@ _AMOUNTS = _SETTINGS | {
     "syncs",
     "per",
 }
+# The last word of a secret's own name: `cache.password=836251` is no amount.
+_ITSELF = frozenset(
+    {"password", "passwd", "passphrase", "passcode", "pass", "pwd", "pw", "pin", "secret", "credential", "token", "key"}
+)
 _AMOUNT = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,3})?[A-Za-z%]{0,3}(?:[0-9]{1,3}[A-Za-z]{1,2}){0,2}")
 _SETTING = re.compile(r"[A-Za-z]{1,16}(?:,[A-Za-z]{1,16}){0,8}")
 _CLASS = re.compile(r"(?:[a-z][a-z0-9_]{0,40}\.){2,12}[A-Z][A-Za-z0-9_$]{0,80}")
@@ -90,7 +94,8 @@ def is_plain(name: str, value: str) -> bool:
     if is_file(value) or _CLASS.fullmatch(value):
         return True
     if _AMOUNT.fullmatch(value):
-        return not _AMOUNTS.isdisjoint(_words(name[:LONGEST_NAME]))
+        words = _words(name[:LONGEST_NAME])
+        return not _AMOUNTS.isdisjoint(words) and words[-1] not in _ITSELF
     return bool(_SETTING.fullmatch(value)) and not _SETTINGS.isdisjoint(_words(name[:LONGEST_NAME])[-1:])
 
 

@@ -63,6 +63,23 @@ def test_names_that_only_resemble_them(name):
         ("mysql -uroot -phunter2 shop", "mysql -uroot -p… shop"),
         ("sqlplus scott/tiger@db", "sqlplus scott/…@db"),
         ("redis-cli -a hunter2 ping", "redis-cli -a … ping"),
+        ("ionice -c2 -n7 mysqldump -phunter2 shop", "ionice -c2 -n7 mysqldump -p… shop"),
+        ("kubectl exec -it -n shop db-0 -- mysql -uroot -phunter2", "kubectl exec -it -n shop db-0 -- mysql -uroot -p…"),
+        ("docker run --name mysql -p3306:3306 -p 8080:80 mysql:8", "docker run --name mysql -p3306:3306 -p 8080:80 mysql:8"),
+        ("docker login -u bob -p hunter2 reg", "docker login -u bob -p … reg"),
+        ("docker run -e SHOP=a --env=B=c -e TZ=UTC x", "docker run -e SHOP=… --env=B=… -e TZ=UTC x"),
+        ("python3 shop.py -p hunter2 -p 8080", "python3 shop.py -p … -p 8080"),
+        ("sshpass -p hunter2 ssh -p 22 host", "sshpass -p … ssh -p 22 host"),
+        ("mysqladmin -u root password hunter2", "mysqladmin -u root password …"),
+        ("aws configure set aws_secret_access_key aB3/dE", "aws configure set aws_secret_access_key …"),
+        ("openssl rsa -passin pass:a;b -k hunter2", "openssl rsa -passin pass:… -k …"),
+        ("smbclient -U bob%hunter2 //h/x", "smbclient -U bob%… //h/x"),
+        ("beeline -u jdbc:hive2://h:1 -n shop -p hunter2", "beeline -u jdbc:hive2://h:1 -n shop -p …"),
+        ("mysql -u root -p shop", "mysql -u root -p shop"),
+        ("memcached -u memcache -p 11211 -o auth=no", "memcached -u memcache -p 11211 -o auth=no"),
+        ("sqlplus scott/p@ss@db @x.sql", "sqlplus scott/…@db @x.sql"),
+        ("app -Dcache.password=836251 --bindpw=x --psk x", "app -Dcache.password=… --bindpw=… --psk …"),
+        ("sh -c tool --password a\\ b -x", "sh -c tool --password … -x"),
         ("curl -uadmin:hunter2 -x u:hunter2@proxy:3128 x", "curl -uadmin:… -x u:…@proxy:3128 x"),
         ("docker run nginx:1.25@sha256:0123 -p 127.0.0.1:8080:80", "docker run nginx:1.25@sha256:0123 -p 127.0.0.1:8080:80"),
         ("mongod --auth --port 27017", "mongod --auth --port 27017"),
@@ -93,6 +110,7 @@ def test_a_command_line_in_one_line(line, shown):
         ("https://user:p@ss@host/x", "https://user:…@host/x"),
         ("redis://:p/w@host:6379", "redis://:…@host:6379"),
         ("https://0123456789abcdef0123@sentry.example/1", "https://…@sentry.example/1"),
+        ("https://0123456789abcdef0123:x-oauth-basic@h/1", "https://…:x-oauth-basic@h/1"),
         ("jdbc:sqlserver://h;password={a;b};user=sa", "jdbc:sqlserver://h;password=…;user=sa"),
         ("User{password=(x}y, name=z}", "User{password=…, name=z}"),
         ("http://host:8080/path?x=1", "http://host:8080/path?x=1"),
@@ -105,6 +123,12 @@ def test_a_command_line_in_one_line(line, shown):
         ("key AKIAIOSFODNN7EXAMPLE here", "key … here"),
         ("ghp_0123456789abcdefghij0123", "…"),
         ('{"password":"a b","user":"x"}', '{"password":…,"user":"x"}'),
+        ('{"password":"a\\"b","tokens":["c","d"]}', '{"password":…,"tokens":…}'),
+        ('{"name":"DB_PASSWORD","value":"a"},{"name":"USER","value":"b"}', '{"name":"DB_PASSWORD","value":"…"},{"name":"USER","value":"b"}'),
+        ('<property name="password" value="a"/>', '<property name="password" value="…"/>'),
+        ("password=ab{cd", "password=…"),
+        ("SET PASSWORD FOR x, IDENTIFIED WITH sha2 BY 'a'", "SET PASSWORD FOR x, IDENTIFIED WITH sha2 BY …"),
+        ("https://h/api/webhooks/123456789012345678/0123456789012345678901234567890123456789x", "https://h/api/webhooks/…"),
         ("login failed for password: hunter2", "login failed for password: …"),
         ('{"password" : "a", "user" : "x"}', '{"password" : …, "user" : "x"}'),
         ("db.password = hunter2", "db.password = …"),
@@ -134,14 +158,23 @@ def test_words_keep_their_number():
     assert redact_cmdline(b"-Dtoken=cut") == "-Dtoken=…".encode()
 
 
+def test_a_word_ends_where_it_ends():
+    """A value that is a word, or the end of one, is hidden whole, with blanks, commas and quotes."""
+    assert redact_words(["java", "--db.password a b"]) == ["java", "--db.password … b"]
+    words = ["curl", "-H", "X-Api-Key: a;b,c", "-HAuthorization: AWS4 Credential=a, Signature=b", "--env=DB_PASS=a b"]
+    assert redact_words(words) == ["curl", "-H", "X-Api-Key: …", "-HAuthorization: AWS4 …", "--env=DB_PASS=…"]
+
+
 def test_an_environment_shows_what_is_known_to_hold_no_secret():
     """An allow list: the name of a variable does not say what a company keeps in it."""
     shown = redact_environment({
         "PATH": "/usr/bin", "AWS_REGION": "eu", "DB_URL": "x", "LC_ALL": "C", "EMPTY": "",
+        "LC_PASSWORD": "x", "JAVA_OPTS": "'-Ddb.password=x y' -Dx=y",
         "JAVA_TOOL_OPTIONS": "-Xmx1g -Ddb.password=x", "JDK_JAVA_OPTIONS": "-p mods -Ddb.password=x",
     })  # fmt: skip
     assert shown == {
         "PATH": "/usr/bin", "AWS_REGION": "…", "DB_URL": "…", "LC_ALL": "C", "EMPTY": "",
+        "LC_PASSWORD": "…", "JAVA_OPTS": "'-Ddb.password=… -Dx=y",
         "JAVA_TOOL_OPTIONS": "-Xmx1g -Ddb.password=…", "JDK_JAVA_OPTIONS": "-p mods -Ddb.password=…",
     }  # fmt: skip
     assert redact_environ(b"PATH=/x\0AWS_KEY=2\0no equals\0") == "PATH=/x\0AWS_KEY=…\0no equals\0".encode()

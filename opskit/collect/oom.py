@@ -42,6 +42,7 @@ _LOGS_OF_COPIES = (
 _MOST_FILES, _MOST_BYTES = 24, 256 << 20
 _MOST_TEXT_BYTES = 1 << 30  # unpacked
 _MOST_JVMS = 20  # whose leftover counters are looked for
+_LAST_S = 253_402_200_000  # the year 9999
 _RING = "the kernel's log"
 _OOMD = "systemd-oomd.service"
 
@@ -226,6 +227,8 @@ def _on_host(when: When, end: When) -> When:
     """A stamp of this machine's logs on all clocks that can be derived."""
     ago_s = _ago_s(when, end)
     if ago_s is None or end.time_s is None:
+        return when
+    if not 0 <= end.time_s - ago_s < _LAST_S:  # clocks that no machine has: of a capture that was changed
         return when
     uptime_s = when.uptime_s if when.uptime_s is not None or end.uptime_s is None else end.uptime_s - ago_s
     found = _moment(end.time_s - ago_s, uptime_s if uptime_s is None or uptime_s >= 0 else None)

@@ -878,3 +878,9 @@ def test_a_killed_jvm_is_named_by_jvms_too():
     text = DMESG(cgroup_report("3.10", invoker="VM Thread"))
     [kill] = read_log([text.encode()]).kills
     assert (kill.name, kill.at_s, kill.by_cgroup) == ("java", 1215.612345, True)
+
+
+def test_clocks_that_no_machine_has():
+    """A capture may say that its machine runs for 30,000 years: a stamp is shown as it is."""
+    stamp = When(None, 5.0, None, "5.0")
+    assert collect_oom._on_host(stamp, When(1.8e9, 1e12, 1.8e9, "now")) == stamp

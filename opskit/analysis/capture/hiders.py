@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from opskit.analysis.capture.known_values import inner_value
+from opskit.analysis.capture.known_values import inner_value, is_encodable, unescaped
 from opskit.jvm.perfdata.hsperfdata import text_places
 from opskit.redact import PROPERTIES, TEXTS, TOKENS, Hider
 from opskit.secret_names import LONGEST_NAME, is_plain, is_secret
@@ -55,13 +55,13 @@ class Keeper(Hider):
         """Count and keep a value; one that is hidden already is neither."""
         if value.strip("\"'*" + self.mark):
             self.counts[kind] += 1
-            self._keep(value)
+            self.keep(value)
         self._last = value
         return self._instead(value)
 
     def tail(self, value: str) -> str:
         """More words of the last one."""
-        self._keep(self._last + value)
+        self.keep(self._last + value)
         return self._more(value)
 
     def variable(self, name: str, value: str) -> str:
@@ -82,9 +82,10 @@ class Keeper(Hider):
     def _more(self, value: str) -> str:  # noqa: ARG002
         return ""
 
-    def _keep(self, value: str) -> None:
+    def keep(self, value: str) -> None:
+        """Keep a value as it stands there, and as a program reads it."""
         inner = inner_value(value)
-        for each in {value, inner} if inner else ():
+        for each in {value, inner, unescaped(inner) or inner} if inner and is_encodable(value) else ():
             self.values[each] = self.values.get(each, False) or self._is_sure
 
     # files

@@ -10,7 +10,7 @@ import base64
 import json
 import re
 from typing import TYPE_CHECKING
-from urllib.parse import quote, quote_plus
+from urllib.parse import quote, quote_plus, unquote
 
 from opskit.secret_names import is_file
 from opskit.words import HIDDEN
@@ -44,6 +44,8 @@ _SIMPLE = re.compile(r"[A-Za-z0-9._:/\-]*")
 _WORD = re.compile(rb"[A-Za-z0-9_]")
 _RUN = re.compile(rb"[A-Za-z0-9\x80-\xff]{4,}")
 _SLICE = 1 << 20
+_ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))", re.DOTALL)
+_CONTROLS = {"n": "\n", "t": "\t", "r": "\r", "f": "\f", "b": "\b"}
 
 
 def inner_value(value: str) -> str:
@@ -52,6 +54,31 @@ def inner_value(value: str) -> str:
         if len(value) > 1 and value[0] == first and value[-1] == last:
             return value[1:-1]
     return value.strip("\"'")
+
+
+def unescaped(value: str) -> str:
+    """A value without the escapes of a URL, or those of JSON, Java's properties and shells."""
+    if "%" in value:
+        value = unquote(value, errors="surrogateescape")
+    if "\\" in value:
+        plain = _ESCAPE.sub(_character, value).encode("utf-16-le", "surrogatepass")
+        value = plain.decode("utf-16-le", "surrogatepass")  # which joins the halves of pairs
+    return value if is_encodable(value) else ""
+
+
+def is_encodable(value: str) -> bool:
+    """Whether a text has no half of a surrogate pair."""
+    try:
+        value.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _character(found: re.Match[str]) -> str:
+    return (
+        chr(int(found[1], 16)) if found[1] else _CONTROLS.get(found[2], found[2])
+    )  # a number: four hexadecimal digits
 
 
 def is_telling(value: str, is_sure: bool, used: Collection[str]) -> bool:
@@ -230,6 +257,8 @@ def _forms(value: str) -> set[bytes]:
     texts = {value, quote(raw, safe=""), quote(raw), quote_plus(raw)}
     for plain in (True, False):
         texts.add(json.dumps(value, ensure_ascii=plain)[1:-1])
+    if not value.isascii():  # Java's properties
+        texts.add(re.sub(r"\\u....", lambda found: rf"\u{found[0][2:].upper()}", json.dumps(value)[1:-1]))
     texts.add(re.sub(r"([\\:=#! ])", r"\\\1", value))  # Java's properties
     texts.add(re.sub(r"[ \t\n\\]", lambda found: f"\\{ord(found[0]):03o}", value))  # the kernel's paths
     texts.add(value.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;"))

@@ -33,7 +33,7 @@ from opskit.records import NamedTuple
 from opskit.words import HIDDEN
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Collection, Iterator
 
     from opskit.proc.recorded.tape import Tape
 
@@ -61,15 +61,19 @@ class Hidden(NamedTuple):
         return sum(self)
 
 
-def redact(tape: Tape) -> Hidden:
-    """Hide the secrets on a tape, and say how many."""
+def redact(tape: Tape, secrets: Collection[str] = ()) -> Hidden:
+    """Hide the secrets on a tape, and say how many. `secrets`: values that the commands hid which were run for it."""
     work = _Redaction(tape)
+    work.learn(secrets)
     work.hide_words()
     work.hide_texts()
     work.hide_copies()
     work.forget()
     hidden = Hidden(**work.counts)
-    tape.origin = tape.origin._replace(hidden=tape.origin.hidden + hidden.total)
+    found = tuple(f"{number} {kind}" for kind, number in hidden._asdict().items() if number)
+    tape.origin = tape.origin._replace(
+        hidden=tape.origin.hidden + hidden.total, is_redacted=True, hidden_kinds=tape.origin.hidden_kinds + found
+    )
     return hidden
 
 
@@ -96,6 +100,11 @@ class _Redaction:
                 if place == places.NAMED:
                     self._names.add(thread_name(path, data))
         self._used = names_in_use(tape, self._names)
+
+    def learn(self, secrets: Collection[str]) -> None:
+        """Values that are secrets wherever they stand."""
+        for value in secrets:
+            self._keeper.keep(value)
 
     def hide_words(self) -> None:
         """Command lines and environments."""

@@ -16,9 +16,10 @@ from opskit.proc.patient_reads import PatientReads
 from opskit.proc.recorded.tape import FILE, Failure, Mark, Tape
 from opskit.recorded_host import RecordedHost
 from opskit.records import NamedTuple
+from opskit.redact import noting
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Sequence
 
     import click
 
@@ -71,8 +72,9 @@ def make_tape(
         from opskit.collect.capture.replies import ask_jvms
 
         notes = ask_jvms(host, tape, asked, ask.what, ask.interval_s, lambda what: progress(what, 1.0))
-    ran, processes = in_thread(record)
-    hidden = _redacted(tape) if ask.redacts else None
+    with noting() as secrets:
+        ran, processes = in_thread(record)
+    hidden = _redacted(tape, secrets) if ask.redacts else None
     first, last = tape.marks[0], tape.marks[-1]
     return tape, Captured(
         "", 0, processes, len(jvms), len(tape.marks), last.monotonic_s - first.monotonic_s, hidden,
@@ -80,10 +82,10 @@ def make_tape(
     )  # fmt: skip
 
 
-def _redacted(tape: Tape) -> Hidden:
+def _redacted(tape: Tape, secrets: Collection[str]) -> Hidden:
     from opskit.analysis.capture.redact import redact
 
-    return redact(tape)
+    return redact(tape, secrets)
 
 
 def _unread(tape: Tape) -> tuple[tuple[str, int], ...]:

@@ -17,7 +17,8 @@ from opskit.records import NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-MOST_LINES = 1 << 21
+MOST_LINES, _MOST_NAMES = 1 << 21, 1 << 20
+_MOST_FIELDS = 12  # of a line with a fixed number of them
 _BATCH = 1 << 16  # characters that are split at once
 _LINES_AT_ONCE = 512  # are joined: as text they take twice the memory
 # Numbers that no kernel gives would overflow in functions that take C's.
@@ -78,6 +79,8 @@ def check_index(shape: Shape, data: bytes, source: str) -> str:
         raise BadInput(source, f"does not begin with the fields {shape.head!r}", 1, text[:200].partition("\n")[0])
     if (lines := text.count("\n")) > MOST_LINES:
         raise BadInput(source, f"has {lines:,} lines, more than the {MOST_LINES:,} that are read")
+    if text.count("\t") > _MOST_NAMES + _MOST_FIELDS * lines:
+        raise BadInput(source, f"has more than {_MOST_NAMES:,} names, the most that are read")
     if not text.endswith("\n"):
         raise BadInput(source, "has no end of line at its end")
     if not is_escaped(text):

@@ -39,7 +39,9 @@ def manifest_of(tape: Tape) -> bytes:
         "page_bytes": origin.page_bytes,
         "reader": {"uid": origin.euid, "gid": origin.egid, "namespaces": _namespaces(tape)},
         "processes": list(origin.words),
+        "redacted": origin.is_redacted,
         "hidden_values": origin.hidden,
+        "hidden_kinds": list(origin.hidden_kinds),
         "origin": origin._asdict(),
         "marks": [mark._asdict() for mark in tape.marks],
     }

@@ -73,6 +73,8 @@ class Origin(NamedTuple):
     asked: bool = False  # --ask
     version: str = ""  # of opskit
     hidden: int = 0  # values that were redacted
+    is_redacted: bool = False
+    hidden_kinds: tuple[str, ...] = ()  # `12 options`
 
 
 class Tape:

@@ -18,6 +18,7 @@ MOST_FILES = 1 << 20
 MOST_BYTES = 1 << 30
 # Real captures come to 15 to 40 times their size. Below the free part any factor is taken.
 _MOST_TIMES, _FREE_BYTES = 120, 32 << 20
+_BYTES_A_FILE, _FREE_FILES = 16, 100_000  # of gzip data, at least; real captures have 50
 _LONGEST_NAME_BYTES, _LARGEST_RECORD_BYTES, _MOST_TRAILING_BYTES = 4096, 64 << 10, 4 << 20
 _FETCH_AGAIN = "fetch the file again"
 _NOT_OURS = "a capture has plain files alone, so this file was changed; don't use it"
@@ -67,6 +68,10 @@ class _Bytes:
             raise self.bad(f"unpacks to more than {_MOST_TIMES} times its size, as no capture does; don't use it")
         return chunk
 
+    def may_have(self, files: int) -> bool:
+        """Whether so many files may have been packed to what was read so far."""
+        return not self._is_gzip or files <= _FREE_FILES + self._compressed_bytes // _BYTES_A_FILE
+
     def have(self, size: int) -> bool:
         """Have so many bytes from `at` on; whether there are."""
         left = len(self.data) - self.at
@@ -108,6 +113,8 @@ def read_archive(source: str, raw: Iterable[bytes]) -> Iterator[tuple[str, bytes
         stream.at = start + BLOCK_BYTES
         size = _size(stream, header, is_first=not number)
         number += 1
+        if not stream.may_have(number):
+            raise stream.bad(f"has {number:,} files, more than its size allows, as no capture does; don't use it")
         if number > MOST_FILES:
             raise stream.bad(f"has more than {MOST_FILES:,} files, the most that is read; {_NOT_OURS}")
         kind = header[156:157]

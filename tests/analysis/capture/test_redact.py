@@ -17,6 +17,7 @@ from opskit.proc.fs import ProcFS
 from opskit.proc.recorded.packing import pack
 from opskit.proc.recorded.tape import CALL, FDS, FILE, LINK, NAMES, RANGES, REPLY, Mark, Origin, Tape
 from opskit.recorded_host import RecordedHost
+from opskit.redact import noting, redact_environment, redact_value
 
 SECRET = "Tr0ub4dor-Xy7"  # noqa: S105
 CMDLINE = f"shop\0-Ddb.password={SECRET}\0".encode()
@@ -72,6 +73,8 @@ def test_no_planted_secret_is_in_the_archive(planted):
     assert leaks(_archive(tape), PLANTED) == []
     assert hidden.total >= len(PLANTED)
     assert tape.origin.hidden == hidden.total
+    assert tape.origin.is_redacted
+    assert sum(int(each.split()[0]) for each in tape.origin.hidden_kinds) == hidden.total
     plain = _archive(_planted())
     assert all(any(form in plain for form in forms_of(each.secret).values()) for each in PLANTED)
 
@@ -124,6 +127,38 @@ def test_memory_of_a_jvm(encoding, secret):
     assert whole[:4] == data[:4]
     assert whole[-4:] == data[-4:]
     assert ranges[9000] == b"\1\2\3"
+
+
+@pytest.mark.parametrize("secret", [SECRET, "a\nb c\\d", "83925713", "pässw0rd"])
+def test_a_property_that_was_set_at_run_time(secret):
+    """Its name and its value are two objects in the memory of the JVM: the value is known from the report that hid it."""
+    tape = _tape()
+    tape.keep(RANGES, "/proc/7/mem", {64: b"db.password\0", 4096: b"\1\0" + secret.encode("latin-1") + b"\0\3"})
+    with noting() as secrets:
+        redact_value("db.password", secret)
+        redact_environment({"SHOP": "eu"})
+    assert secrets == {secret}
+    redact(tape, secrets)
+    stars = b"*" * len(secret)
+    assert tape.find(RANGES, "/proc/7/mem", 0) == {64: b"db.password\0", 4096: b"\1\0" + stars + b"\0\3"}
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (b"https://u:p%40ss%2Fw0rd@h", "p@ss/w0rd"),
+        (b'{"password":"ab\\"cdef"}', 'ab"cdef'),
+        (b"-Dx.password=a\\:bcdef\\u00e9\\ud83d\\ude00", "a:bcdefé😀"),
+        ("--password\0ключ-42".encode(), "\\u043A\\u043B\\u044E\\u0447-42"),
+        (b"--password\0\\ud83d-abcdef", "\\ud83d-abcdef"),
+    ],
+)
+def test_a_value_without_its_escapes(words, text):
+    """A program reads `p@ss` of a URL with `p%40ss`, and shows that elsewhere; properties have upper-case escapes."""
+    assert (
+        _redacted("/var/log/shop.log", f"has {text} in it\n".encode(), cmdline=b"shop\0" + words + b"\0")
+        == "has … in it\n".encode()
+    )
 
 
 @pytest.mark.parametrize(

@@ -40,7 +40,8 @@ def test_an_answer_comes_back_exactly(answer, kind):
     found = decode(json.loads(json.dumps(encode(answer))), kind)
     assert found == answer
     assert type(found) is type(answer)
-    assert repr(found) == repr(answer)
+    if not isinstance(answer, frozenset):  # whose order is that of the process
+        assert repr(found) == repr(answer)
 
 
 @pytest.mark.parametrize(

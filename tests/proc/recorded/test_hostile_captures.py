@@ -116,6 +116,7 @@ def index(name, data):
         pytest.param("link.tsv", b"path\ttarget\n/x\t\\ud800\n", "a backslash", id="half a surrogate pair"),
         pytest.param("link.tsv", b"path\ttarget\n/x\ta\x1b[0m\n", "control characters", id="control characters"),
         pytest.param("names.tsv", b"path\tnames\n" + b"\n" * (3 << 20), "more than the 2,097,152", id="many lines"),
+        pytest.param("names.tsv", b"path\tnames\n/x" + b"\tab" * (1 << 21) + b"\n", "more than 1,048,576 names", id="many names"),
         pytest.param("calls.jsonl", b"[],[],[]," * (1 << 20), "lists and objects", id="many lists"),
         pytest.param("stat.tsv", b"path\tx\n", "does not begin with", id="stat of other fields"),
         pytest.param("pages.tsv", b"path\tpages\n/x\t1e9\n", "the fields", id="no number"),
@@ -232,6 +233,15 @@ def test_number_of_entries_is_bounded(monkeypatch):
     """Directories count, too."""
     monkeypatch.setattr("opskit.proc.recorded.unarchive.MOST_FILES", 10)
     assert "more than 10 files" in refused(archive_of(MANIFEST, *[entry("tree/a", b"", tarfile.DIRTYPE)] * 10))
+
+
+def test_files_that_need_no_room_are_refused_early(monkeypatch):
+    """A million empty files in a few MB: reading them would take seconds."""
+    monkeypatch.setattr("opskit.proc.recorded.unarchive._FREE_FILES", 1000)
+    first = entry("tree/a")[0].tobuf(tarfile.GNU_FORMAT)
+    with pytest.raises(BadInput, match="more than its size allows"):
+        for _ in read_archive("x", [gzip.compress(first * 5000, 1)]):
+            pass
 
 
 def test_devices_and_fifos_are_refused(tmp_path, monkeypatch):

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from opskit.analysis.capture.known_values import inner_value, is_encodable, unescaped
+from opskit.analysis.capture.known_values import decoded, encoded, inner_value, is_encodable, unescaped
 from opskit.jvm.perfdata.hsperfdata import text_places
 from opskit.redact import PROPERTIES, TEXTS, TOKENS, Hider
 from opskit.secret_names import LONGEST_NAME, is_plain, is_secret
@@ -97,10 +97,10 @@ class Keeper(Hider):
         if not places:
             return data
         if b"PRIVATE KEY" in data:
-            text = _decoded(data)
+            text = decoded(data)
             hidden = _PRIVATE_KEY.sub(lambda found: found[1] + self.hide(TOKENS, found[2]), text)
             if hidden != text:
-                data = _encoded(hidden)
+                data = encoded(hidden)
                 places = _lines_with(data.lower(), _SIGNS)
         section = data.find(_SECTION.encode())
         if section >= 0:
@@ -109,7 +109,7 @@ class Keeper(Hider):
         at = 0
         for start, end in places:
             in_section = 0 <= section < start
-            parts += (data[at:start], _encoded(self._text_line(_decoded(data[start:end]), in_section)))
+            parts += (data[at:start], encoded(self._text_line(decoded(data[start:end]), in_section)))
             at = end
         return b"".join((*parts, data[at:]))
 
@@ -132,7 +132,7 @@ class Keeper(Hider):
 
     def line_file(self, data: bytes) -> bytes:
         """A command line in one line."""
-        return _encoded(self.line(_decoded(data)))
+        return encoded(self.line(decoded(data)))
 
 
 class EqualLength(Keeper):
@@ -141,7 +141,7 @@ class EqualLength(Keeper):
     mark = "\x7f"  # while it works
 
     def _instead(self, value: str) -> str:
-        return self.mark * len(_encoded(value))
+        return self.mark * len(encoded(value))
 
     def _more(self, value: str) -> str:
         return self._instead(value)
@@ -150,7 +150,7 @@ class EqualLength(Keeper):
         """An hsperfdata file: its texts."""
         changed = bytearray(data)
         for name, at, size in text_places(data):
-            text = _decoded(data[at : at + size])
+            text = decoded(data[at : at + size])
             shown = self.line(text) if name in _COMMANDS else self.value(name, text, PROPERTIES)
             self._put(changed, at, size, shown)
         return bytes(changed)
@@ -174,7 +174,7 @@ class EqualLength(Keeper):
         return bytes(changed)
 
     def _put(self, changed: bytearray, at: int, size: int, shown: str) -> None:
-        new = _encoded(shown)
+        new = encoded(shown)
         if len(new) == size and self.mark in shown:
             changed[at : at + size] = new.replace(self.mark.encode(), b"*")
 
@@ -211,11 +211,3 @@ def _section_lines(data: bytes, at: int) -> list[tuple[int, int]]:
         places.append((at, end))
         at = end + 1
     return places
-
-
-def _decoded(data: bytes) -> str:
-    return data.decode("utf-8", "surrogateescape")
-
-
-def _encoded(text: str) -> bytes:
-    return text.encode("utf-8", "surrogateescape")

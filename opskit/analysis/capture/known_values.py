@@ -253,7 +253,7 @@ def _common(data: bytes, start: int, form: bytes) -> int:
 
 def _forms(value: str) -> set[bytes]:
     """A value in every form that one byte a character has."""
-    raw = _encoded(value)
+    raw = encoded(value)
     texts = {value, quote(raw, safe=""), quote(raw), quote_plus(raw)}
     for plain in (True, False):
         texts.add(json.dumps(value, ensure_ascii=plain)[1:-1])
@@ -263,7 +263,7 @@ def _forms(value: str) -> set[bytes]:
     texts.add(re.sub(r"[ \t\n\\]", lambda found: f"\\{ord(found[0]):03o}", value))  # the kernel's paths
     texts.add(value.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;"))
     texts |= {line for line in value.split("\n") if len(line) >= _LINE}
-    forms = {_encoded(text) for text in texts if text}
+    forms = {encoded(text) for text in texts if text}
     try:
         forms.add(value.encode("latin-1"))
     except UnicodeEncodeError:
@@ -285,7 +285,13 @@ def _base64_forms(raw: bytes) -> Iterator[bytes]:
                 yield coded[first:last].translate(bytes.maketrans(b"+/", b"-_"))
 
 
-def _encoded(text: str) -> bytes:
+def decoded(data: bytes) -> str:
+    """Bytes of a tape as text; what is not UTF-8 becomes surrogates."""
+    return data.decode("utf-8", "surrogateescape")
+
+
+def encoded(text: str) -> bytes:
+    """The bytes again."""
     return text.encode("utf-8", "surrogateescape")
 
 

@@ -9,6 +9,7 @@ import zlib
 from operator import is_
 from typing import TYPE_CHECKING, Any
 
+from opskit.analysis.capture.known_values import decoded, encoded
 from opskit.proc.recorded import tape as kinds
 
 if TYPE_CHECKING:
@@ -52,8 +53,8 @@ def _joined(ranges: dict[int, Any]) -> Iterator[tuple[int, list[int], bytes]]:
 def redact_answer(answer: Any, text: Change, binary: Change) -> Any:
     """An answer to a question as JSON: its texts, and the bytes in it. See opskit/proc/recorded/answers.py."""
     if isinstance(answer, str):
-        raw = _encoded(answer)
-        return answer if (changed := text(raw)) == raw else _decoded(changed)
+        raw = encoded(answer)
+        return answer if (changed := text(raw)) == raw else decoded(changed)
     if isinstance(answer, bytes):
         return binary(answer)
     if isinstance(answer, list):
@@ -92,7 +93,7 @@ def bytes_of(answer: Any) -> Iterator[bytes]:
     elif isinstance(answer, bytes):
         yield answer
     elif isinstance(answer, str):
-        yield _encoded(answer)
+        yield encoded(answer)
     elif isinstance(answer, (list, tuple)):
         for each in answer:
             yield from bytes_of(each)
@@ -115,8 +116,8 @@ def redact_names(tape: Tape, change: Change) -> None:
 
     def renamed(name: Any) -> Any:
         if isinstance(name, str):
-            raw = _encoded(name)
-            return _decoded(known[raw]) if raw in known else name
+            raw = encoded(name)
+            return decoded(known[raw]) if raw in known else name
         return known.get(name, name)
 
     for kind, by_mark in tape.answers.items():
@@ -163,14 +164,14 @@ def names_on(tape: Tape) -> set[bytes]:
                         raw.update([target for _, target, _ in answer])
                     else:
                         texts.update(answer if kind != kinds.ENTRIES else [entry[0] for entry in answer])
-    raw.update(_encoded(text) for text in texts if not text.isdecimal())
+    raw.update(encoded(text) for text in texts if not text.isdecimal())
     raw.difference_update([each for each in raw if each.startswith((b"pipe:[", b"socket:[", b"anon_inode:"))])
     return raw
 
 
 def names_in_use(tape: Tape, threads: set[bytes]) -> frozenset[str]:
     """The names of users, groups, threads, programs and the host: a secret of the same name is hidden in its own place alone."""
-    found = {*threads, *(_encoded(name) for name in (tape.origin.node_name, *tape.origin.words))}
+    found = {*threads, *(encoded(name) for name in (tape.origin.node_name, *tape.origin.words))}
     for name in ("passwd", "group"):
         data = tape.answers[kinds.FILE][0].get(f"{tape.origin.root.rstrip('/')}/etc/{name}")
         if isinstance(data, bytes):
@@ -180,7 +181,7 @@ def names_in_use(tape: Tape, threads: set[bytes]) -> frozenset[str]:
         for _, path, target in tape.all_of(kinds.LINK)
         if isinstance(target, bytes) and path.endswith("/exe")
     )
-    return frozenset(map(_decoded, found))
+    return frozenset(map(decoded, found))
 
 
 def thread_name(path: str, data: bytes) -> bytes:
@@ -190,11 +191,3 @@ def thread_name(path: str, data: bytes) -> bytes:
     if path.endswith("/stat"):
         return data[data.find(b"(") + 1 : data.rfind(b")")]
     return data[6 : data.find(b"\n")] if data.startswith(b"Name:\t") else b""
-
-
-def _decoded(data: bytes) -> str:
-    return data.decode("utf-8", "surrogateescape")
-
-
-def _encoded(text: str) -> bytes:
-    return text.encode("utf-8", "surrogateescape")

@@ -11,7 +11,7 @@ from opskit.collect.compare.jvms import jvm_facts
 from opskit.collect.compare.machine import machine_facts
 from opskit.collect.compare.rates import jvm_rates, machine_rates
 from opskit.collect.sos.report import SosHost, sos_jvms
-from opskit.jvm.discover import survey
+from opskit.jvm.discover import find_jvms
 from opskit.proc.fs import DENIED, GONE
 from opskit.proc.recorded.replies import HISTOGRAM, THREADS
 
@@ -25,11 +25,7 @@ _LOOKS = 4  # at the counters of a live machine
 
 def collect_side(host: Host, label: str, kind: str, window_s: float) -> Machine:
     """What is compared of a machine. `window_s`: of the rates of a live one; a capture has its samples."""
-    if isinstance(host, SosHost):
-        jvms, denied = sos_jvms(host), 0
-    else:
-        found = survey(host.fs, host.clock_ticks)
-        jvms, denied = found.jvms[:_MOST_JVMS], len(found.denied)
+    jvms = sos_jvms(host) if isinstance(host, SosHost) else find_jvms(host.fs, host.clock_ticks)[:_MOST_JVMS]
     known = machine_facts(host)
     configured: list[JvmFacts] = []
     for jvm in jvms:
@@ -52,7 +48,7 @@ def collect_side(host: Host, label: str, kind: str, window_s: float) -> Machine:
         known = known._replace(missing=(*known.missing, ("rates and shares", NO_RATES)))
     return Machine(
         label, kind, host.name, _time_of(host), len(looks), passed_s, _with(known, measured),
-        tuple(sides), (host.name,), denied,
+        tuple(sides), (host.name,),
     )  # fmt: skip
 
 

@@ -83,7 +83,6 @@ class Machine(NamedTuple):
     known: Known
     jvms: tuple[JvmFacts, ...]
     identity: tuple[str, ...] = ()
-    unread_jvms: int = 0  # processes of which it is unknown whether they are JVMs
     options: Optional[tuple[str, ...]] = ()  # noqa: UP045
 
 

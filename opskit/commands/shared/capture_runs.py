@@ -12,6 +12,7 @@ from opskit.commands.shared.output import exit_code
 from opskit.commands.shared.progress import Progress
 from opskit.errors import UsageError
 from opskit.host import scheduled_first
+from opskit.quantities import plural
 from opskit.records import NamedTuple
 from opskit.render.views import capture as view
 
@@ -117,7 +118,7 @@ def _watch(run: Run, wanted: Wanted, condition: Condition) -> tuple[Callable[[],
 
         seen = run_checks(run.host, request)
         codes = {finding.code for each in seen.checked for finding in each.outcome.findings}
-        return Looked(condition.code in codes, f"{len(codes)} other findings" if codes else "no finding")
+        return Looked(condition.code in codes, plural(len(codes), "finding"))
 
     return look, max(FINDING_EVERY_S, wanted.interval_s)
 

@@ -28,7 +28,7 @@ _OF_A_WINDOW = 2  # samples
 _APART_S = 0.25  # between two looks at the memory of a JVM
 
 
-class Looked(NamedTuple):
+class _Looked(NamedTuple):
     """The JVMs, and when their memory was looked at first, of time.monotonic."""
 
     pids: Sequence[int]
@@ -43,7 +43,7 @@ class Ran(NamedTuple):
     without: Sequence[tuple[str, str]]
 
 
-def look_early(host: RecordedHost) -> Looked:
+def _look_early(host: RecordedHost) -> _Looked:
     """Look at who waits for whom in JVMs: what their memory says now, and says again later, is a deadlock."""
     from opskit.collect.found_jvms import found_jvms
     from opskit.collect.jvm_monitors import MonitorWatch
@@ -51,7 +51,7 @@ def look_early(host: RecordedHost) -> Looked:
     host.rewind()
     jvms = found_jvms(host).jvms
     MonitorWatch(host, jvms).close()
-    return Looked([jvm.pid for jvm in jvms], time.monotonic())
+    return _Looked([jvm.pid for jvm in jvms], time.monotonic())
 
 
 def run_every_command(
@@ -59,21 +59,20 @@ def run_every_command(
     host: RecordedHost,
     named: Sequence[int] = (),
     *,
-    looked: Looked | None = None,
     progress: Callable[[str], None] = lambda _: None,
 ) -> Ran:
     """Run the lines of the catalog, one after the other, each from the first mark on. Nothing is shown.
 
     `group`: the commands. `host`: with a source, which is asked what the tape lacks. `named`: the processes that the
-    capture is asked for. `looked`: what look_early gave at the first mark. An error of one command, also a bug, ends that command alone.
+    capture is asked for. An error of one command, also a bug, ends that command alone.
     """
     unseen = Unseen(host)
     without: list[tuple[str, str]] = []
     lines: list[str] = []
     host.fs.kept = KeptByMark(host.clock)
+    jvms = _look_early(host)
     is_collecting = gc.isenabled()
     gc.disable()  # a walk through all that the tape holds finds nothing: once after each line is enough
-    jvms = look_early(host) if looked is None else looked
     if jvms.pids:
         time.sleep(max(0.0, jvms.at_s + _APART_S - time.monotonic()))
 

@@ -20,11 +20,12 @@ _LARGE = re.compile(r"/[0-9]+/(?!(?:comm|stat|status|syscall)\Z)[^/]+\Z|/[0-9]+\
 
 
 class KeptByMark(KeptReads):
-    """As KeptReads, for each mark of a clock; several hosts of one tape may share what is kept, as `by_mark`."""
+    """As KeptReads, for each mark of a clock."""
 
-    def __init__(self, clock: TapeClock, by_mark: dict[int, KeptReads] | None = None) -> None:
+    def __init__(self, clock: TapeClock) -> None:
         super().__init__()
-        self._clock, self._by_mark = clock, {} if by_mark is None else by_mark
+        self._clock = clock
+        self._by_mark: dict[int, KeptReads] = {}
 
     def load(self, read: Callable[[Callable[[str], T], str], T], parse: Callable[[str], T], path: str) -> T:
         """What the parser makes of the file, once: at one mark it does not change. A lambda is another one each time."""
